@@ -1,0 +1,57 @@
+"""What all tests share.
+
+Three things are not on every machine. A test that needs one says so, and is skipped where it is missing:
+
+``@pytest.mark.needs_data("letter", "human")``
+    The UCI files of these data sets in ``$NCDLIB_DATA`` (``digits`` is always there and needs no mark).
+``@pytest.mark.needs_chromium``
+    The browser.
+``@pytest.mark.needs_site``
+    The built book in ``_build/html`` (``make book``).
+
+With ``NCDLIB_NO_SKIP=1``, as in CI, such a test fails instead of being skipped.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "_build" / "html"
+
+
+def missing_data(*names: str) -> str | None:
+    home = os.environ.get("NCDLIB_DATA")
+    if not home:
+        return "NCDLIB_DATA is not set"
+    absent = [name for name in names if not (Path(home) / name).is_dir()]
+    return f"{home} has no folder for {', '.join(absent)}" if absent else None
+
+
+def missing_chromium() -> str | None:
+    return None if shutil.which("chromium") else "chromium is not on the PATH"
+
+
+def missing_site() -> str | None:
+    return None if (SITE / "index.html").is_file() else "the book is not built: run make book"
+
+
+NEEDS = {"needs_data": missing_data, "needs_chromium": missing_chromium, "needs_site": missing_site}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in NEEDS:
+        config.addinivalue_line("markers", f"{name}: see tests/conftest.py")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers():
+        reason = NEEDS[mark.name](*mark.args) if mark.name in NEEDS else None
+        if reason and os.environ.get("NCDLIB_NO_SKIP"):
+            pytest.fail(f"{reason}, and NCDLIB_NO_SKIP forbids skipping", pytrace=False)
+        elif reason:
+            pytest.skip(reason)
