@@ -5,11 +5,14 @@ from importlib.metadata import version
 from ncdlib.datasets import DATASETS, load_dataset, make_ncd_blobs
 from ncdlib.metrics import clustering_accuracy, evaluate
 from ncdlib.problem import NCDProblem
+from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
 __all__ = [
     "DATASETS",
+    "KEstimate",
     "NCDProblem",
     "clustering_accuracy",
+    "estimate_n_clusters",
     "evaluate",
     "load_dataset",
     "make_ncd_blobs",

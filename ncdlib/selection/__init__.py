@@ -1,0 +1,11 @@
+"""Choosing hyperparameters and the number of classes without any label of a novel class."""
+
+from ncdlib.selection.validity import INDICES, KEstimate, dunn_scores, estimate_n_clusters, silhouette_scores
+
+__all__ = [
+    "INDICES",
+    "KEstimate",
+    "dunn_scores",
+    "estimate_n_clusters",
+    "silhouette_scores",
+]

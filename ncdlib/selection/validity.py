@@ -1,0 +1,386 @@
+"""How many clusters are there? Cluster validity indices, all computed from one set of k-means runs (Section 5)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from kneed import KneeLocator
+from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import KMeans
+from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from threadpoolctl import threadpool_limits
+
+from ncdlib.metrics import clustering_accuracy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INDICES = ("silhouette", "calinski_harabasz", "davies_bouldin", "dunn", "elbow", "km_acc")
+"""Names of the validity indices. "elbow" is a rule on the k-means inertia, "km_acc" needs known classes."""
+
+MAX_ROWS = 10_000
+"""Above this number of rows, the number of clusters is estimated on a random sample of so many rows."""
+
+_BLOCK_ENTRIES = 2**24  # distances held at once: 128 MB as float64
+
+
+@dataclass(frozen=True, eq=False)
+class KEstimate:
+    """The estimated number of clusters, and the scores it comes from.
+
+    Attributes
+    ----------
+    n_clusters : int
+        The estimate of `index`.
+    index : str
+        The validity index that decided.
+    k_range : array of shape (n_candidates,)
+        The numbers of clusters tried.
+    scores : dict of str to array of shape (n_candidates,)
+        Each index at each candidate, averaged over the k-means runs ("elbow": the inertia). NaN where an index is not
+        defined (all but "elbow" and "km_acc" at k = 1).
+    estimates : dict of str to int
+        The best candidate by each index.
+    n_rows : int
+        The number of rows the scores were computed on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from ncdlib import estimate_n_clusters
+    >>> X, _ = make_blobs(300, centers=4, cluster_std=0.5, random_state=1)
+    >>> estimate = estimate_n_clusters(X, k_range=range(2, 9), random_state=0)
+    >>> estimate
+    KEstimate(n_clusters=4, index='silhouette', k_range=2..8)
+    """
+
+    n_clusters: int
+    index: str
+    k_range: NDArray[np.int64]
+    scores: dict[str, NDArray[np.float64]] = field(repr=False)
+    estimates: dict[str, int] = field(repr=False)
+    n_rows: int
+
+    def __repr__(self) -> str:
+        k = self.k_range
+        return f"KEstimate(n_clusters={self.n_clusters}, index={self.index!r}, k_range={k[0]}..{k[-1]})"
+
+    def plot(self, ax: Axes | None = None, index: str | None = None) -> Axes:
+        """Draw a score against the number of clusters, the estimate marked.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; the current axes by default.
+        index : str, default=None
+            The index to draw, among those computed; the one that decided by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca() if ax is None else ax
+        index = self.index if index is None else index
+        best = self.estimates[index]
+        ax.plot(self.k_range, self.scores[index], marker="o", markersize=3, color="#3d5a80")
+        ax.axvline(best, color="#d1495b", linestyle="--", linewidth=1)
+        ax.annotate(f"k = {best}", (best, 1), xycoords=("data", "axes fraction"), xytext=(4, -12),
+                    textcoords="offset points", color="#d1495b")  # fmt: skip
+        ax.set(xlabel="number of clusters", ylabel="inertia" if index == "elbow" else index.replace("_", " "))
+        return ax
+
+
+def estimate_n_clusters(
+    X: ArrayLike,
+    index: str | Sequence[str] = "silhouette",
+    k_range: Iterable[int] | None = None,
+    *,
+    n_runs: int = 3,
+    n_init: int = 10,
+    max_rows: int = MAX_ROWS,
+    X_known: ArrayLike | None = None,
+    y_known: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> KEstimate:
+    """Estimate the number of clusters of `X` with a cluster validity index.
+
+    For each candidate k, k-means runs `n_runs` times (the best of `n_init` initialisations each time); an index is
+    averaged over the runs, and the candidate with the best average wins. All indices are computed from the same
+    runs and the same distances.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        The rows to count clusters in: for novel class discovery, the unlabelled rows, best in a learned space.
+    index : str or sequence of str, default="silhouette"
+        One of `INDICES`, or several: the first decides, the others are computed along with it. "davies_bouldin" is
+        best when low, the others when high; "elbow" takes the bend of the inertia curve (kneedle algorithm).
+    k_range : iterable of int, default=None
+        The candidates; 2 to 30 by default, and 1 to 30 if `index` contains "km_acc". Candidates that the rows can
+        not fill (k above the number of distinct rows, or above n_rows - 1) are left out, with a warning if they were
+        asked for.
+    n_runs, n_init : int
+        k-means runs per candidate, and initialisations per run.
+    max_rows : int, default=10,000
+        With more rows than this, all is computed on a random sample of `max_rows` rows (drawn with `random_state`),
+        which bounds memory and time.
+    X_known, y_known : arrays, default=None
+        Rows of known classes, and their classes, for "km_acc": k-means on known and unlabelled rows together, into
+        C + k clusters where C is the number of known classes, is scored by the clustering accuracy on the known rows.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    KEstimate
+
+    Examples
+    --------
+    >>> from ncdlib import load_dataset, estimate_n_clusters
+    >>> problem = load_dataset("digits")
+    >>> estimate = estimate_n_clusters(problem.X_novel, ["silhouette", "elbow"], range(2, 12), random_state=0)
+    >>> sorted(estimate.scores)
+    ['elbow', 'silhouette']
+    """
+    names = (index,) if isinstance(index, str) else tuple(index)
+    for name in names:
+        if name not in INDICES:
+            raise ValueError(f"unknown validity index {name!r}: choose from {', '.join(INDICES)}")
+    if not names:
+        raise ValueError(f"index is empty: choose from {', '.join(INDICES)}")
+    if n_runs < 1 or n_init < 1:
+        raise ValueError(f"n_runs and n_init must be at least 1, got {n_runs} and {n_init}")
+    random = check_random_state(random_state)
+    X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=3)
+    if "km_acc" in names:
+        if X_known is None or y_known is None:
+            raise ValueError('the index "km_acc" needs the known rows: pass X_known and y_known')
+        X_known = check_array(X_known, dtype=[np.float64, np.float32])
+        y_known = np.unique(np.asarray(y_known), return_inverse=True)[1]
+        check_consistent_length(X_known, y_known)
+    X_sample = _sample(X, max_rows, random)
+    ks = _candidates(k_range, X_sample, with_one="km_acc" in names)
+
+    scores: dict[str, NDArray] = {}
+    partitions = [name for name in names if name != "km_acc"]
+    if partitions:
+        labels, inertias = _k_means_runs(X_sample, ks, n_runs, n_init, random)
+        for name in partitions:
+            if name == "elbow":
+                per_run = inertias
+            else:  # not defined for a single cluster
+                per_run = np.full(inertias.shape, np.nan)
+                several = [row for row, k in enumerate(ks) if k > 1]
+                flat = [labels[row][run] for row in several for run in range(n_runs)]
+                per_run[several] = _SCORERS[name](X_sample, flat).reshape(-1, n_runs)
+            scores[name] = per_run.mean(axis=1)
+    if "km_acc" in names:
+        scores["km_acc"] = _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random)
+    estimates = {name: _best(name, ks, scores[name]) for name in names}
+    return KEstimate(
+        n_clusters=estimates[names[0]],
+        index=names[0],
+        k_range=ks,
+        scores={name: scores[name] for name in names},
+        estimates=estimates,
+        n_rows=len(X_sample),
+    )
+
+
+def _sample(X: NDArray, max_rows: int, random: np.random.RandomState) -> NDArray:
+    if len(X) <= max_rows:
+        return X
+    return X[np.sort(random.choice(len(X), max_rows, replace=False))]
+
+
+def _candidates(k_range: Iterable[int] | None, X: NDArray, with_one: bool) -> NDArray[np.int64]:
+    asked = range(1 if with_one else 2, 31) if k_range is None else k_range
+    ks = np.unique(np.fromiter(asked, dtype=np.int64))
+    if len(ks) == 0 or ks[0] < 1:
+        raise ValueError(f"k_range must hold positive numbers of clusters, got {list(ks)}")
+    if not with_one and ks[-1] < 2:
+        raise ValueError("k_range must reach 2: a validity index compares clusters")
+    # The first rows settle it in all ordinary cases, and the check stays cheap.
+    n_distinct = len(np.unique(X[: 4 * ks[-1]], axis=0))
+    if n_distinct < ks[-1]:
+        n_distinct = len(np.unique(X, axis=0))
+    limit = min(n_distinct, len(X) - 1)
+    if limit < max(2, ks[0]):
+        raise ValueError(
+            f"the {len(X)} rows hold {n_distinct} distinct row(s): too few to compare numbers of clusters from {ks[0]} up"
+        )
+    if k_range is not None and ks[-1] > limit:
+        warnings.warn(
+            f"k_range is cut at {limit}: {len(X)} rows with {n_distinct} distinct values do not fill more clusters",
+            stacklevel=3,
+        )
+    return ks[ks <= limit]
+
+
+def _best(name: str, ks: NDArray, scores: NDArray) -> int:
+    if name == "elbow":
+        knee = KneeLocator(ks, scores, curve="convex", direction="decreasing").knee if len(ks) > 2 else None
+        if knee is None:
+            warnings.warn(f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3)
+            return int(ks[0])
+        return int(knee)
+    return int(ks[np.nanargmin(scores) if name == "davies_bouldin" else np.nanargmax(scores)])
+
+
+def _k_means_runs(
+    X: NDArray, ks: NDArray, n_runs: int, n_init: int, random: np.random.RandomState
+) -> tuple[list[list[NDArray]], NDArray]:
+    """Return labels[candidate][run] and the inertias of shape (n_candidates, n_runs)."""
+    X = (X - X.mean(axis=0)).astype(np.float32)
+    labels, inertias = [], np.empty((len(ks), n_runs))
+    # One thread: the arrays are small, and OpenMP's waiting threads cost more than they bring on a busy machine.
+    with threadpool_limits(1, user_api="openmp"):
+        for row, k in enumerate(ks):
+            runs = [KMeans(k, n_init=n_init, random_state=random).fit(X) for _ in range(n_runs)]
+            labels.append([run.labels_ for run in runs])
+            inertias[row] = [run.inertia_ for run in runs]
+    return labels, inertias
+
+
+def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.float64]:
+    """Return the mean silhouette of each of several partitions of the same rows.
+
+    The distances are computed once, block by block, for all partitions: the sums of distances to every cluster of
+    every partition are one matrix product of the distances with the one-hot labels.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+    labelings : sequence of arrays of shape (n_rows,)
+        At least two clusters each.
+
+    Returns
+    -------
+    array of shape (n_labelings,)
+
+    Examples
+    --------
+    >>> from ncdlib.selection.validity import silhouette_scores
+    >>> X = [[0.0], [1.0], [10.0], [11.0]]
+    >>> silhouette_scores(X, [[0, 0, 1, 1], [0, 1, 1, 1]]).round(2).tolist()
+    [0.9, 0.19]
+    """
+    X = check_array(X, dtype=np.float64)
+    n = len(X)
+    coded = [np.unique(np.asarray(labels), return_inverse=True)[1] for labels in labelings]
+    sizes = [np.bincount(labels) for labels in coded]
+    for labels, size in zip(coded, sizes, strict=True):
+        if len(labels) != n or not 2 <= len(size) < n:
+            raise ValueError(f"each labelling needs {n} labels and between 2 and {n - 1} clusters")
+    offsets = np.cumsum([0] + [len(size) for size in sizes])
+    columns = np.stack(coded, axis=1) + offsets[:-1]  # (n, n_labelings): each row's own cluster
+    one_hot = np.zeros((n, offsets[-1]), dtype=np.float32)
+    np.put_along_axis(one_hot, columns, 1, axis=1)
+    cluster_size = np.concatenate(sizes).astype(np.float32)
+    own_size = cluster_size[columns]
+    total = np.zeros(len(coded))
+    step = max(1, _BLOCK_ENTRIES // (n + offsets[-1]))
+    for start in range(0, n, step):
+        block = slice(start, start + step)
+        distances = euclidean_distances(X[block], X).astype(np.float32)
+        rows = np.arange(len(distances))
+        distances[rows, start + rows] = 0
+        mean = distances @ one_hot
+        mean /= cluster_size
+        own = np.take_along_axis(mean, columns[block], axis=1)
+        np.put_along_axis(mean, columns[block], np.inf, axis=1)
+        others = np.minimum.reduceat(mean, offsets[:-1], axis=1)
+        size = own_size[block]
+        own *= size / np.maximum(size - 1, 1)  # a row is no neighbour of itself
+        largest = np.maximum(own, others)
+        silhouette = np.where((size > 1) & (largest > 0), (others - own) / np.where(largest > 0, largest, 1), 0)
+        total += silhouette.sum(axis=0, dtype=np.float64)
+    return total / n
+
+
+def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.float64]:
+    """Return the Dunn index of each of several partitions of the same rows.
+
+    The index is the smallest distance between rows of different clusters over the largest distance inside a cluster.
+    The former lies on an edge of the minimum spanning tree of the rows, which is the same for all partitions.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+    labelings : sequence of arrays of shape (n_rows,)
+        At least two clusters each.
+
+    Returns
+    -------
+    array of shape (n_labelings,)
+        Infinite where every cluster is a single point.
+
+    Examples
+    --------
+    >>> from ncdlib.selection.validity import dunn_scores
+    >>> dunn_scores([[0.0], [1.0], [10.0], [12.0]], [[0, 0, 1, 1], [0, 1, 1, 1]]).round(3).tolist()
+    [4.5, 0.091]
+    """
+    X = check_array(X, dtype=np.float64)
+    ends, lengths = _spanning_tree(X)
+    scores = []
+    for labels in map(np.asarray, labelings):
+        between = labels[ends[:, 0]] != labels[ends[:, 1]]
+        if not between.any():
+            raise ValueError("the Dunn index needs at least two clusters")
+        diameter = max(_diameter(X[labels == cluster]) for cluster in np.unique(labels))
+        scores.append(lengths[between].min() / diameter if diameter > 0 else np.inf)
+    return np.array(scores)
+
+
+def _spanning_tree(X: NDArray) -> tuple[NDArray, NDArray]:
+    """Prim's algorithm on the complete graph: the ends, of shape (n - 1, 2), and the lengths of the n - 1 edges."""
+    n = len(X)
+    squares = np.einsum("ij,ij->i", X, X)
+    outside = np.arange(n)  # the rows not yet in the tree, with the nearest tree row of each and the distance to it
+    nearest, squared = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
+    ends, lengths = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
+    current = 0
+    position = 0
+    for edge in range(n - 1):
+        outside, nearest, squared = (np.delete(a, position) for a in (outside, nearest, squared))
+        to_current = squares[outside] - 2 * X[outside] @ X[current] + squares[current]
+        closer = to_current < squared
+        squared[closer], nearest[closer] = to_current[closer], current
+        position = int(squared.argmin())
+        current = outside[position]
+        ends[edge] = nearest[position], current
+        # Exact here: the expanded square above loses the digits of short distances.
+        lengths[edge] = np.linalg.norm(X[current] - X[nearest[position]])
+    return ends, lengths
+
+
+def _diameter(X: NDArray) -> float:
+    step = max(1, _BLOCK_ENTRIES // len(X))
+    blocks = (euclidean_distances(X[i : i + step], X[i:]).max() for i in range(0, len(X), step))
+    return max(blocks) if len(X) > 1 else 0.0
+
+
+def _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random) -> NDArray:
+    X_all, y_all = np.concatenate([X_known, X]), np.concatenate([y_known, np.full(len(X), -1)])
+    if len(X_all) > max_rows:
+        rows = np.sort(random.choice(len(X_all), max_rows, replace=False))
+        X_all, y_all = X_all[rows], y_all[rows]
+    known = y_all >= 0
+    n_classes = int(y_known.max()) + 1
+    labels, _ = _k_means_runs(X_all, n_classes + ks, n_runs, n_init, random)
+    return np.array([np.mean([clustering_accuracy(y_all[known], run[known]) for run in runs]) for runs in labels])
+
+
+_SCORERS = {
+    "silhouette": silhouette_scores,
+    "calinski_harabasz": lambda X, labelings: np.array([calinski_harabasz_score(X, y) for y in labelings]),
+    "davies_bouldin": lambda X, labelings: np.array([davies_bouldin_score(X, y) for y in labelings]),
+    "dunn": dunn_scores,
+}
