@@ -1,26 +1,37 @@
-"""The data sets: where their files come from, how these are checked and read, and the problems made of them."""
+"""The data sets: where their files come from, how these are checked and read, and what problems they make."""
 
 from __future__ import annotations
 
 import hashlib
 import operator
 import os
+import shutil
 import string
-from collections.abc import Callable, Mapping
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 import pooch
+import requests
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.model_selection import train_test_split
 
+from ncdlib._files import atomic_write, locked, remove_parts
 from ncdlib.problem import NCDProblem, possible_folds
 
-DATA_VARIABLE = "NCDLIB_DATA"
-CACHE_VARIABLE = "NCDLIB_CACHE"
+UCI_URL = "https://archive.ics.uci.edu/static/public"
+# Environment variables: a folder with data files, another cache folder, a mirror of the UCI archive.
+DATA_VARIABLE, CACHE_VARIABLE, URL_VARIABLE = "NCDLIB_DATA", "NCDLIB_CACHE", "NCDLIB_UCI_URL"
+ORIGINAL = "original"
+LOCK = ".lock"
 
 
 class DataFileError(OSError):
@@ -31,8 +42,8 @@ class DataFileError(OSError):
 class DataFile:
     """One file of a data set, and what is known of the original.
 
-    `sha256` is empty where the original's is not known; its `size` in bytes then stands in for it. `variants` maps the
-    sha256 of other accepted versions to a sentence that says what they are.
+    `sha256` is empty where the original's is not known; its `size` in bytes then stands in for it.
+    `variants` maps the sha256 of other accepted versions to a sentence that says what they are.
     """
 
     name: str
@@ -67,9 +78,10 @@ class DatasetInfo:
     stratify: bool = False
     max_rows_per_class: int | None = None
     standardize: bool = True
+    source: str = ORIGINAL
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------
 # Readers: from files to arrays X, y, feature_names, and X_test, y_test where the test part is given.
 
 
@@ -93,7 +105,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _read_letter(paths: Mapping[str, Path]) -> Arrays:
-    # NOTE[DIFF] the first row is taken for a header, as by the authors: the paper's 13,999 rows are 70 % of 19,999.
+    # NOTE[DIFF] the first row is lost, as to the authors: the paper's 13,999 rows are 70 % of 19,999.
     table = pd.read_csv(paths["letter-recognition.data"], header=None, skiprows=1)
     return {
         "X": table.iloc[:, 1:].to_numpy(np.float64),
@@ -155,22 +167,28 @@ def _read_cnae9(paths: Mapping[str, Path]) -> Arrays:
 
 
 def _read_census(paths: Mapping[str, Path]) -> Arrays:
-    # NOTE[DIFF] the paper says that categories are one-hot encoded; its 67 features are the codes used as numbers.
+    # NOTE[DIFF] the paper says that categories are one-hot encoded; its 67 features are the codes as numbers.
     # int16 holds every code, and keeps the 2,458,285 rows of the full file small.
     table = pd.read_csv(paths["USCensus1990.data.txt"], usecols=lambda name: name != "caseid", dtype=np.int16)
     y = table.pop("iYearsch")
     return {"X": table.to_numpy(), "y": y.to_numpy(), "feature_names": np.array(table.columns, dtype=str)}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------
 # The registry.
 
 _DIGIT_NAMES = {digit: str(digit) for digit in range(10)}
-_REBUILT = "rebuilt data: its features were computed again from the published inertial windows, not read from UCI's X files"
+_REBUILT = (
+    "rebuilt data: features computed again from the published inertial windows, not those of UCI's X files"
+)
+_FIRST_ROWS = (
+    "the first 15,317 of the 2,458,285 rows, with no more rows a class than the rarest novel class has, "
+    "instead of 1,000"
+)
 _SCHOOLING = (
-    "under 3 years old, no school, nursery school, kindergarten, grades 1-4, grades 5-8, grade 9, grade 10, grade 11, "
-    "grade 12 without diploma, high school, some college, associate occupational, associate academic, bachelor, master, "
-    "professional, doctorate"
+    "under 3 years old, no school, nursery school, kindergarten, grades 1-4, grades 5-8, grade 9, grade 10, "
+    "grade 11, grade 12 without diploma, high school, some college, associate occupational, "
+    "associate academic, bachelor, master, professional, doctorate"
 ).split(", ")
 
 
@@ -252,7 +270,8 @@ DATASETS: dict[str, DatasetInfo] = {
                 ),
             ),
             test_size=0.3,
-            # The paper's seed is not known. This is the first seed with the paper's counts of known, novel and test rows.
+            # The paper's seed is not known: this is the first one with the paper's counts of known, novel and
+            # test rows, which says nothing of which rows these were.
             seed=183,
         ),
         DatasetInfo(
@@ -294,8 +313,7 @@ DATASETS: dict[str, DatasetInfo] = {
                     361_344_227,
                     "38e99f50855ddc03167b715b36519ef40b77295ae4e85dfef0c6429ac79ed799",
                     variants={
-                        "5264e6550c83544d14685d6cccd21f84e1ef255af0aeb2f820efd7759892e8d3": "the first 15,317 of the "
-                        "2,458,285 rows, with no more rows a class than the rarest novel class has, instead of 1,000"
+                        "5264e6550c83544d14685d6cccd21f84e1ef255af0aeb2f820efd7759892e8d3": _FIRST_ROWS
                     },
                 ),
             ),
@@ -363,7 +381,7 @@ DATASETS: dict[str, DatasetInfo] = {
             ),
             test_size=0.2,  # NOTE[DIFF] the paper says 70/30; its counts are those of 80/20 with this seed.
             seed=42,
-            standardize=False,  # NOTE[DIFF] the paper says that all features are standardised; these counts are not.
+            standardize=False,  # NOTE[DIFF] the paper says that all features are standardised; these are not.
         ),
         DatasetInfo(
             name="digits",
@@ -376,12 +394,13 @@ DATASETS: dict[str, DatasetInfo] = {
             read=_read_digits,
             test_size=0.3,
             stratify=True,
+            source="scikit-learn's copy of the optdigits test file",
         ),
     )
 }
 
 
-# ---------------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------
 # Loading.
 
 
@@ -395,9 +414,10 @@ def load_dataset(
 ) -> NCDProblem:
     """Load a data set with the class split and the preprocessing of the paper.
 
-    Every file is looked for in `data_home`, then in the folder named by the environment variable ``NCDLIB_DATA``, then
-    in the user's cache folder (``NCDLIB_CACHE`` names another one), in a sub-folder with the name of the data set; a
-    file found nowhere is downloaded from the UCI archive into the cache folder.
+    Every file is looked for in `data_home`, then in the folder that the environment variable ``NCDLIB_DATA``
+    names, then in the user's cache folder (or the one that ``NCDLIB_CACHE`` names), always in a sub-folder with
+    the name of the data set. A file found nowhere is downloaded from the UCI archive (or the mirror that
+    ``NCDLIB_UCI_URL`` names) into the cache folder.
 
     Parameters
     ----------
@@ -408,9 +428,9 @@ def load_dataset(
     download : bool, default=True
         Whether a file that is found nowhere may be downloaded.
     random_state : int, default=0
-        Number of the random split into train and test. 0 is the split of the paper, or where its seed is not known
-        (letter, census) one with its numbers of rows; every other number gives another split. Without effect on
-        human, pendigits and optdigits, which come with a test part.
+        Number of the random split into train and test. 0 is the split of the paper or, where its seed is not
+        known (letter, census), one with as many rows; every other number gives another split. It has no
+        effect on human, pendigits and optdigits, which come with a test part.
     allow_modified : bool, default=False
         Accept files that are neither the original nor a version known to the package.
 
@@ -438,68 +458,276 @@ def load_dataset(
     if operator.index(random_state) < 0:
         raise ValueError(f"random_state must be 0 or a positive integer, got {random_state}")
     info = DATASETS[name]
-    paths = _find_files(info, data_home, download)
+    paths = get_files(info, data_home, download, allow_modified)
     digests, source = _check_files(info, paths, allow_modified)
     arrays = _read(info, paths, digests)
     return _make_problem(info, arrays, source, random_state)
 
 
 def cache_dir() -> Path:
-    """Return the folder for downloaded files and parsed arrays."""
+    """Return the folder for downloaded files and parsed arrays; everything in it can be made again.
+
+    Examples
+    --------
+    >>> import os
+    >>> from ncdlib.datasets import cache_dir
+    >>> os.environ["NCDLIB_CACHE"] = "elsewhere"
+    >>> print(cache_dir())
+    elsewhere
+    >>> del os.environ["NCDLIB_CACHE"]
+    """
     return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("ncdlib"))
 
 
-def _folders(data_home: str | os.PathLike | None) -> list[Path]:
-    """Return the folders to look for files in, first things first."""
-    return [
-        Path(folder).expanduser()
-        for folder in (data_home, os.environ.get(DATA_VARIABLE), cache_dir())
-        if folder
-    ]
+def archive_url(info: DatasetInfo) -> str:
+    """Return the address of a data set's archive; ``NCDLIB_UCI_URL`` names a mirror of UCI's.
+
+    Examples
+    --------
+    >>> from ncdlib import DATASETS
+    >>> from ncdlib.datasets import archive_url
+    >>> archive_url(DATASETS["letter"])
+    'https://archive.ics.uci.edu/static/public/59/letter+recognition.zip'
+    """
+    return f"{(os.environ.get(URL_VARIABLE) or UCI_URL).rstrip('/')}/{info.archive}"
 
 
-def find_file(info: DatasetInfo, file: DataFile, data_home: str | os.PathLike | None = None) -> Path | None:
-    """Return where a file of a data set is, or None."""
-    candidates = (folder / info.name / file.name for folder in _folders(data_home))
-    return next((path for path in candidates if path.is_file()), None)
+def find_files(info: DatasetInfo, data_home: str | os.PathLike | None = None) -> dict[str, Path | None]:
+    """Return where each file of a data set is, or None for a file that is in none of the folders.
 
-
-def _find_files(info: DatasetInfo, data_home: str | os.PathLike | None, download: bool) -> dict[str, Path]:
-    paths = {file.name: find_file(info, file, data_home) for file in info.files}
-    missing = [name for name, path in paths.items() if path is None]
-    if missing:
-        raise DataFileError(f"{info.name}: no file {', '.join(missing)}")
+    Examples
+    --------
+    >>> from ncdlib import DATASETS
+    >>> from ncdlib.datasets import find_files
+    >>> list(find_files(DATASETS["pendigits"]))
+    ['pendigits.tra', 'pendigits.tes']
+    """
+    folders = []
+    for origin, folder in (("data_home", data_home), (DATA_VARIABLE, os.environ.get(DATA_VARIABLE))):
+        if folder:
+            folders.append(Path(folder).expanduser())
+            if not folders[-1].is_dir():
+                raise DataFileError(f"there is no folder {folders[-1]}, which {origin} names")
+    folders.append(cache_dir())
+    paths = {}
+    for file in info.files:
+        candidates = (folder / info.name / file.name for folder in folders)
+        paths[file.name] = next((path for path in candidates if path.is_file()), None)
     return paths
 
 
+def get_files(
+    info: DatasetInfo,
+    data_home: str | os.PathLike | None = None,
+    download: bool = True,
+    allow_modified: bool = False,
+) -> dict[str, Path]:
+    """Return where each file of a data set is, after downloading those that are in none of the folders.
+
+    Examples
+    --------
+    >>> from ncdlib import DATASETS
+    >>> from ncdlib.datasets import get_files
+    >>> get_files(DATASETS["digits"])
+    {}
+    """
+    paths = find_files(info, data_home)
+    missing = [file for file in info.files if paths[file.name] is None]
+    if missing and not download:
+        raise DataFileError(f"{_missing(info, missing)}, and download=False. {_by_hand(info)}")
+    if missing:
+        _download(info, missing, allow_modified)
+        paths = find_files(info, data_home)
+    return paths
+
+
+def _missing(info: DatasetInfo, missing: Iterable[DataFile]) -> str:
+    return f"data set {info.name}: there is no {', '.join(file.name for file in missing)} on this computer"
+
+
+def _by_hand(info: DatasetInfo) -> str:
+    """Say what can be done where nothing can be downloaded."""
+    there = [other.name for other in DATASETS.values() if all(find_files(other).values())]
+    return (
+        f"Get {archive_url(info)} in another way, and put its files into {cache_dir() / info.name}. "
+        f"Data sets that work without a network: {', '.join(there)}"
+    )
+
+
+def _download(info: DatasetInfo, files: list[DataFile], allow_modified: bool) -> None:
+    """Put files of a data set into the cache folder; each appears there only once it is whole and checked."""
+    folder, url = cache_dir() / info.name, archive_url(info)
+    try:
+        with locked(folder / LOCK), tempfile.TemporaryFile(dir=folder) as archive:
+            remove_parts(folder)
+            files = [
+                file for file in files if not (folder / file.name).is_file()
+            ]  # another process may have been here
+            if files:
+                pooch.get_logger().info("Downloading data set %s from %s", info.name, url)
+                _fetch(url, archive)
+                with zipfile.ZipFile(archive) as opened:
+                    _extract(info, files, opened, folder, allow_modified)
+    except DataFileError:
+        raise
+    except requests.RequestException as error:
+        reason = str(error) if isinstance(error, requests.HTTPError) else type(error).__name__
+        raise DataFileError(
+            f"{_missing(info, files)}, and {url} cannot be read ({reason}). {_by_hand(info)}"
+        ) from error
+    except zipfile.BadZipFile as error:
+        raise DataFileError(
+            f"what {url} sends is not a whole zip archive ({error}). {_by_hand(info)}"
+        ) from error
+    except OSError as error:
+        raise DataFileError(
+            f"cannot store data set {info.name} in {folder}: {error.strerror}. "
+            f"Set {CACHE_VARIABLE} to a folder with free space that can be written to"
+        ) from error
+
+
+def _fetch(url: str, file: BinaryIO) -> None:
+    allowed = {"https", urlsplit(url).scheme}
+
+    def refuse_insecure(response: requests.Response, **_: object) -> None:
+        """A redirect must not lead from https to http."""
+        if urlsplit(response.url).scheme not in allowed:
+            raise DataFileError(f"{url} leads to {response.url}, which is not https")
+
+    fetch = pooch.HTTPDownloader(
+        progressbar=True, chunk_size=1 << 20, timeout=30, hooks={"response": refuse_insecure}
+    )
+    fetch(url, file, None)
+
+
+def _extract(
+    info: DatasetInfo, files: list[DataFile], archive: zipfile.ZipFile, folder: Path, allow_modified: bool
+) -> None:
+    """Extract the files of a data set from UCI's archive, or from an archive inside it.
+
+    Only files of the registry are written, to names that the registry gives: no member can land elsewhere.
+    """
+    for name in archive.namelist():
+        if name.startswith(("/", "\\")) or ".." in PurePosixPath(name.replace("\\", "/")).parts:
+            raise DataFileError(
+                f"{archive_url(info)} is refused: its member {name!r} points outside of its folder"
+            )
+    members = {file.name: _member(archive, file.name) for file in files}
+    nested = [member for member in archive.infolist() if member.filename.endswith(".zip")]
+    if nested and not all(members.values()):
+        with tempfile.TemporaryFile(dir=folder) as inner:
+            with archive.open(nested[0]) as stream:
+                shutil.copyfileobj(stream, inner)
+            with zipfile.ZipFile(inner) as opened:
+                return _extract(info, files, opened, folder, allow_modified)
+    for file in files:
+        member = members[file.name]
+        if member is None:
+            raise DataFileError(f"{archive_url(info)} holds no {file.name}")
+        if member.file_size != file.size and not allow_modified:
+            raise DataFileError(
+                f"{file.name} in {archive_url(info)} is not the original: it has {member.file_size} bytes, "
+                f"and the original {file.size}; allow_modified=True takes it as it is"
+            )
+        with atomic_write(folder / file.name) as target:
+            with archive.open(member) as stream:
+                shutil.copyfileobj(stream, target)
+            target.flush()
+            if _identify(file, Path(target.name))[1] != ORIGINAL and not allow_modified:
+                raise DataFileError(
+                    f"{file.name} in {archive_url(info)} is not the original: its checksum differs; "
+                    "allow_modified=True takes it as it is"
+                )
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo | None:
+    return next((m for m in archive.infolist() if f"/{m.filename}".endswith(f"/{name}")), None)
+
+
 def _check_files(info: DatasetInfo, paths: Mapping[str, Path], allow_modified: bool) -> tuple[list[str], str]:
-    """Return the files' sha256, and what to say of their source; refuse files that are not what they should be."""
-    if not info.files:
-        return [], "scikit-learn's copy of the optdigits test file"
+    """Return the files' sha256 and what to say of their source; refuse files that differ from the original."""
     digests, notes = [], []
     for file in info.files:
         path = paths[file.name]
         digest, note = _identify(file, path)
-        if note is None:
-            if not allow_modified:
-                raise DataFileError(f"{path} is not the original")
-            note = f"modified data: {path.name} is not the original"
+        if note is None and not allow_modified:
+            raise DataFileError(_difference(info, file, path, digest))
         digests.append(digest)
-        notes.append(note)
-    differing = list(dict.fromkeys(note for note in notes if note != "original"))
-    return digests, "; ".join(differing) or "original"
+        notes.append(note or f"modified data: {file.name} is not the original")
+    differing = dict.fromkeys(note for note in notes if note != ORIGINAL)
+    return digests, "; ".join(differing) or info.source
 
 
 def _identify(file: DataFile, path: Path) -> tuple[str, str | None]:
-    """Return the sha256 of a file and "original", the sentence of a known variant, or None."""
+    """Return the sha256 of a file, and "original", the sentence of a known variant, or None."""
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     original = digest == file.sha256 if file.sha256 else path.stat().st_size == file.size
-    return digest, "original" if original else file.variants.get(digest)
+    return digest, ORIGINAL if original else file.variants.get(digest)
+
+
+def _difference(info: DatasetInfo, file: DataFile, path: Path, digest: str) -> str:
+    size = path.stat().st_size
+    with open(path, "rb") as stream:
+        start = stream.read(64).lstrip().lower()
+    if start.startswith((b"<!doctype", b"<html")):
+        what = "it is a web page"
+    elif size < file.size:
+        what = f"it has {size} bytes of {file.size}, and may be cut short"
+    elif size > file.size:
+        what = f"it has {size} bytes, and the original {file.size}"
+    else:
+        what = f"its sha256 is {digest}, and the original's {file.sha256}"
+    return (
+        f"{path} is not the original file of data set {info.name}: {what}. Remove it to get the original "
+        f"from {archive_url(info)}, or pass allow_modified=True to use it as it is"
+    )
 
 
 def _read(info: DatasetInfo, paths: Mapping[str, Path], digests: list[str]) -> Arrays:
-    return info.read(paths)
+    """Read the files, or the arrays that an earlier call made of the same bytes with the same code."""
+    if not info.files:
+        return info.read(paths)
+    key = hashlib.sha256("".join(digests).encode() + Path(__file__).read_bytes()).hexdigest()[:16]
+    cached = cache_dir() / info.name / f"parsed-{key}.npz"
+    if cached.is_file():
+        try:
+            with np.load(cached, allow_pickle=False) as stored:
+                return dict(stored)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            warnings.warn(f"{cached} is damaged ({error}): reading the data files again", stacklevel=3)
+    try:
+        arrays = info.read(paths)
+        _check_arrays(info, arrays)
+    except (ValueError, KeyError, IndexError, OverflowError) as error:
+        raise DataFileError(f"the files of data set {info.name} cannot be read: {error}") from error
+    try:
+        with locked(cached.with_name(LOCK)):
+            remove_parts(cached.parent)
+            with atomic_write(cached) as file:
+                np.savez(file, **arrays)
+    except OSError as error:
+        warnings.warn(
+            f"cannot write to the cache folder {cache_dir()} ({error.strerror}): data sets load, but slowly; "
+            f"set {CACHE_VARIABLE} to a folder that can be written to",
+            stacklevel=3,
+        )
+    return arrays
+
+
+def _check_arrays(info: DatasetInfo, arrays: Arrays) -> None:
+    n_features = len(arrays["feature_names"])
+    classes = {*info.known_classes, *info.novel_classes}
+    for part in ("", "_test") if info.test_size is None else ("",):
+        X, y = arrays[f"X{part}"], arrays[f"y{part}"]
+        if X.shape != (len(y), n_features):
+            raise ValueError(
+                f"X{part} has shape {X.shape}, for {len(y)} labels and {n_features} feature names"
+            )
+        if not np.all(np.isfinite(X)):
+            raise ValueError(f"X{part} has missing or infinite values")
+        if set(y.tolist()) != classes:
+            raise ValueError(f"y{part} has the classes {sorted(set(y.tolist()))}, not {sorted(classes)}")
 
 
 def _make_problem(info: DatasetInfo, arrays: Arrays, source: str, random_state: int) -> NCDProblem:
@@ -517,7 +745,8 @@ def _make_problem(info: DatasetInfo, arrays: Arrays, source: str, random_state: 
         if info.max_rows_per_class:
             train, test = (_balanced(rows, y, info) for rows in (train, test))
         X_test, y_test = X, y
-    X, X_test = X[train].astype(np.float64, order="C"), X_test[test].astype(np.float64, order="C")
+    X = np.ascontiguousarray(X[train], dtype=np.float64)
+    X_test = np.ascontiguousarray(X_test[test], dtype=np.float64)
     if info.standardize:
         X, X_test = _standardized(X, X_test)
     return NCDProblem(
@@ -549,7 +778,7 @@ def _balanced(rows: NDArray[np.int64], y: NDArray, info: DatasetInfo) -> NDArray
 
 
 def _standardized(X: NDArray[np.float64], X_test: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Scale to zero mean and unit variance in train; a column that is constant in train becomes 0 in both parts."""
+    """Scale to zero mean and unit variance in train; columns that are constant in train become 0 in both."""
     varies = X.max(axis=0) > X.min(axis=0)
     mean, scale = X.mean(axis=0), np.where(varies, X.std(axis=0), 1)
     return tuple(np.where(varies, (part - mean) / scale, 0) for part in (X, X_test))

@@ -12,7 +12,7 @@ from sklearn.metrics.cluster import contingency_matrix
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     """Return the share of rows that are right under the best one-to-one matching of clusters to classes.
 
-    The matching is found with the Hungarian algorithm. Where there are more clusters than classes, the rows of the
+    The Hungarian algorithm finds the matching. Where there are more clusters than classes, the rows of the
     unmatched clusters count as wrong; where there are fewer, those of the unmatched classes do.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a novel class discovery problem is: rows of known classes with labels, rows of novel classes without."""
+"""A novel class discovery problem: rows of known classes with labels, rows of novel classes without."""
 
 from __future__ import annotations
 
@@ -191,7 +191,8 @@ class NCDProblem:
         known = {*self.known_classes, *self.novel_classes} - novel
         if not known or not novel:
             raise ValueError(
-                f"a problem needs at least one known and one novel class, got {len(known)} known and {len(novel)} novel"
+                "a problem needs at least one known and one novel class, "
+                f"got {len(known)} known and {len(novel)} novel"
             )
         n_hidden, n_splits = possible_folds(len(known), self.n_hidden, self.n_splits)
         return replace(

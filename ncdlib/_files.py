@@ -1,0 +1,77 @@
+"""Files that other processes see whole or not at all, and locks that the kernel drops when a process dies."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from filelock import FileLock, Timeout
+
+PART = ".part"
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to write beside `path`, and move it there at the end; on an error it is removed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ncdlib._files import atomic_write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder) / "hello.txt") as file:
+    ...         n_bytes = file.write(b"hello")
+    ...     (Path(folder) / "hello.txt").read_text()
+    'hello'
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
+    try:
+        with open(part, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what killed processes left of unfinished writes; call it with the lock of all writers held."""
+    for part in folder.rglob(f".*{PART}"):
+        part.unlink()
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock file `path`; yield True, or False if another process has it and `wait` is False.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from ncdlib._files import locked
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with locked(Path(folder) / ".lock") as mine, locked(Path(folder) / ".lock", wait=False) as too:
+    ...         mine, too
+    (True, False)
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path, thread_local=False)
+    try:
+        lock.acquire(blocking=wait)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        if os.name == "posix":  # elsewhere a locked file cannot be removed, and the release removes it
+            path.unlink(missing_ok=True)
+        lock.release()
