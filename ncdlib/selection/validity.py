@@ -1,4 +1,5 @@
-"""How many clusters are there? Cluster validity indices, all computed from one set of k-means runs (Section 5)."""
+"""How many clusters are there? Validity indices, all from one set of k-means runs (Section 5 of the
+paper)."""
 
 from __future__ import annotations
 
@@ -10,12 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from kneed import KneeLocator
 from numpy.typing import ArrayLike, NDArray
-from sklearn.cluster import KMeans
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from threadpoolctl import threadpool_limits
 
 from ncdlib.metrics import clustering_accuracy
+from ncdlib.selection._many_kmeans import many_k_means
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +42,8 @@ class KEstimate:
     k_range : array of shape (n_candidates,)
         The numbers of clusters tried.
     scores : dict of str to array of shape (n_candidates,)
-        Each index at each candidate, averaged over the k-means runs ("elbow": the inertia). NaN where an index is not
-        defined (all but "elbow" and "km_acc" at k = 1).
+        Each index at each candidate, averaged over the k-means runs ("elbow": the inertia). NaN where an
+        index is not defined (all but "elbow" and "km_acc" at k = 1).
     estimates : dict of str to int
         The best candidate by each index.
     n_rows : int
@@ -111,29 +111,32 @@ def estimate_n_clusters(
 ) -> KEstimate:
     """Estimate the number of clusters of `X` with a cluster validity index.
 
-    For each candidate k, k-means runs `n_runs` times (the best of `n_init` initialisations each time); an index is
-    averaged over the runs, and the candidate with the best average wins. All indices are computed from the same
-    runs and the same distances.
+    For each candidate k, k-means runs `n_runs` times (the best of `n_init` initialisations each time); an
+    index is averaged over the runs, and the candidate with the best average wins. All indices are computed
+    from the same runs and the same distances.
 
     Parameters
     ----------
     X : array of shape (n_rows, n_features)
-        The rows to count clusters in: for novel class discovery, the unlabelled rows, best in a learned space.
+        The rows to count clusters in: for novel class discovery, the unlabelled rows, best in a learned
+        space.
     index : str or sequence of str, default="silhouette"
-        One of `INDICES`, or several: the first decides, the others are computed along with it. "davies_bouldin" is
-        best when low, the others when high; "elbow" takes the bend of the inertia curve (kneedle algorithm).
+        One of `INDICES`, or several: the first decides, the others are computed along with it.
+        "davies_bouldin" is best when low, the others when high; "elbow" takes the bend of the inertia curve
+        (kneedle algorithm).
     k_range : iterable of int, default=None
-        The candidates; 2 to 30 by default, and 1 to 30 if `index` contains "km_acc". Candidates that the rows can
-        not fill (k above the number of distinct rows, or above n_rows - 1) are left out, with a warning if they were
-        asked for.
+        The candidates; 2 to 30 by default, and 1 to 30 if `index` contains "km_acc". Candidates that the
+        rows can not fill (k above the number of distinct rows, or above n_rows - 1) are left out, with a
+        warning if they were asked for.
     n_runs, n_init : int
         k-means runs per candidate, and initialisations per run.
     max_rows : int, default=10,000
-        With more rows than this, all is computed on a random sample of `max_rows` rows (drawn with `random_state`),
-        which bounds memory and time.
+        With more rows than this, all is computed on a random sample of `max_rows` rows (drawn with
+        `random_state`), which bounds memory and time.
     X_known, y_known : arrays, default=None
-        Rows of known classes, and their classes, for "km_acc": k-means on known and unlabelled rows together, into
-        C + k clusters where C is the number of known classes, is scored by the clustering accuracy on the known rows.
+        Rows of known classes, and their classes, for "km_acc": k-means on known and unlabelled rows
+        together, into C + k clusters where C is the number of known classes, is scored by the clustering
+        accuracy on the known rows.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -170,15 +173,15 @@ def estimate_n_clusters(
     scores: dict[str, NDArray] = {}
     partitions = [name for name in names if name != "km_acc"]
     if partitions:
-        labels, inertias = _k_means_runs(X_sample, ks, n_runs, n_init, random)
+        labels, inertias = many_k_means(X_sample, ks, n_runs, n_init, random)
         for name in partitions:
             if name == "elbow":
                 per_run = inertias
             else:  # not defined for a single cluster
                 per_run = np.full(inertias.shape, np.nan)
-                several = [row for row, k in enumerate(ks) if k > 1]
-                flat = [labels[row][run] for row in several for run in range(n_runs)]
-                per_run[several] = _SCORERS[name](X_sample, flat).reshape(-1, n_runs)
+                several = ks > 1
+                labelings = labels[several].reshape(-1, len(X_sample))
+                per_run[several] = _SCORERS[name](X_sample, labelings).reshape(-1, n_runs)
             scores[name] = per_run.mean(axis=1)
     if "km_acc" in names:
         scores["km_acc"] = _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random)
@@ -213,11 +216,12 @@ def _candidates(k_range: Iterable[int] | None, X: NDArray, with_one: bool) -> ND
     limit = min(n_distinct, len(X) - 1)
     if limit < max(2, ks[0]):
         raise ValueError(
-            f"the {len(X)} rows hold {n_distinct} distinct row(s): too few to compare numbers of clusters from {ks[0]} up"
+            f"only {n_distinct} of the {len(X)} rows are distinct: too few to compare numbers of clusters "
+            f"from {ks[0]} up"
         )
     if k_range is not None and ks[-1] > limit:
         warnings.warn(
-            f"k_range is cut at {limit}: {len(X)} rows with {n_distinct} distinct values do not fill more clusters",
+            f"k_range is cut at {limit}: {len(X)} rows, {n_distinct} of them distinct, fill no more clusters",
             stacklevel=3,
         )
     return ks[ks <= limit]
@@ -227,32 +231,19 @@ def _best(name: str, ks: NDArray, scores: NDArray) -> int:
     if name == "elbow":
         knee = KneeLocator(ks, scores, curve="convex", direction="decreasing").knee if len(ks) > 2 else None
         if knee is None:
-            warnings.warn(f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3)
+            warnings.warn(
+                f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3
+            )
             return int(ks[0])
         return int(knee)
     return int(ks[np.nanargmin(scores) if name == "davies_bouldin" else np.nanargmax(scores)])
 
 
-def _k_means_runs(
-    X: NDArray, ks: NDArray, n_runs: int, n_init: int, random: np.random.RandomState
-) -> tuple[list[list[NDArray]], NDArray]:
-    """Return labels[candidate][run] and the inertias of shape (n_candidates, n_runs)."""
-    X = (X - X.mean(axis=0)).astype(np.float32)
-    labels, inertias = [], np.empty((len(ks), n_runs))
-    # One thread: the arrays are small, and OpenMP's waiting threads cost more than they bring on a busy machine.
-    with threadpool_limits(1, user_api="openmp"):
-        for row, k in enumerate(ks):
-            runs = [KMeans(k, n_init=n_init, random_state=random).fit(X) for _ in range(n_runs)]
-            labels.append([run.labels_ for run in runs])
-            inertias[row] = [run.inertia_ for run in runs]
-    return labels, inertias
-
-
 def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """Return the mean silhouette of each of several partitions of the same rows.
 
-    The distances are computed once, block by block, for all partitions: the sums of distances to every cluster of
-    every partition are one matrix product of the distances with the one-hot labels.
+    The distances are computed once, block by block, for all partitions: the sums of distances to every
+    cluster of every partition are one matrix product of the distances with the one-hot labels.
 
     Parameters
     ----------
@@ -269,7 +260,7 @@ def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[n
     >>> from ncdlib.selection.validity import silhouette_scores
     >>> X = [[0.0], [1.0], [10.0], [11.0]]
     >>> silhouette_scores(X, [[0, 0, 1, 1], [0, 1, 1, 1]]).round(2).tolist()
-    [0.9, 0.19]
+    [0.9, 0.03]
     """
     X = check_array(X, dtype=np.float64)
     n = len(X)
@@ -299,7 +290,9 @@ def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[n
         size = own_size[block]
         own *= size / np.maximum(size - 1, 1)  # a row is no neighbour of itself
         largest = np.maximum(own, others)
-        silhouette = np.where((size > 1) & (largest > 0), (others - own) / np.where(largest > 0, largest, 1), 0)
+        silhouette = np.where(
+            (size > 1) & (largest > 0), (others - own) / np.where(largest > 0, largest, 1), 0
+        )
         total += silhouette.sum(axis=0, dtype=np.float64)
     return total / n
 
@@ -307,8 +300,9 @@ def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[n
 def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """Return the Dunn index of each of several partitions of the same rows.
 
-    The index is the smallest distance between rows of different clusters over the largest distance inside a cluster.
-    The former lies on an edge of the minimum spanning tree of the rows, which is the same for all partitions.
+    The index is the smallest distance between rows of different clusters over the largest distance inside a
+    cluster. The former lies on an edge of the minimum spanning tree of the rows, which is the same for all
+    partitions.
 
     Parameters
     ----------
@@ -340,10 +334,12 @@ def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.floa
 
 
 def _spanning_tree(X: NDArray) -> tuple[NDArray, NDArray]:
-    """Prim's algorithm on the complete graph: the ends, of shape (n - 1, 2), and the lengths of the n - 1 edges."""
+    """Prim's algorithm on the complete graph: ends, of shape (n - 1, 2), and lengths of the n - 1 edges."""
     n = len(X)
     squares = np.einsum("ij,ij->i", X, X)
-    outside = np.arange(n)  # the rows not yet in the tree, with the nearest tree row of each and the distance to it
+    outside = np.arange(
+        n
+    )  # the rows not yet in the tree, with the nearest tree row of each and the distance to it
     nearest, squared = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
     ends, lengths = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
     current = 0
@@ -374,8 +370,10 @@ def _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random) -> NDArra
         X_all, y_all = X_all[rows], y_all[rows]
     known = y_all >= 0
     n_classes = int(y_known.max()) + 1
-    labels, _ = _k_means_runs(X_all, n_classes + ks, n_runs, n_init, random)
-    return np.array([np.mean([clustering_accuracy(y_all[known], run[known]) for run in runs]) for runs in labels])
+    labels, _ = many_k_means(X_all, n_classes + ks, n_runs, n_init, random)
+    return np.array(
+        [np.mean([clustering_accuracy(y_all[known], run[known]) for run in runs]) for runs in labels]
+    )
 
 
 _SCORERS = {
