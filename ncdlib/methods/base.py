@@ -1,0 +1,192 @@
+"""What every estimator of the package shares: reading (X, y), and saving a fitted model without pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+UNLABELED = -1
+
+
+def encode_labels(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray]:
+    """Split labels into codes and classes.
+
+    A row is unlabelled where ``y`` is -1, None, NaN or (among strings) "-1" or empty.
+
+    Returns
+    -------
+    codes : array of shape (n_samples,)
+        -1 for unlabelled rows, else the position of the row's class in `classes`.
+    classes : array of shape (n_known_classes,)
+        The sorted known classes.
+
+    Examples
+    --------
+    >>> from ncdlib.methods.base import encode_labels
+    >>> codes, classes = encode_labels(["cat", "dog", None, "cat"])
+    >>> codes.tolist(), classes.tolist()
+    ([0, 1, -1, 0], ['cat', 'dog'])
+    """
+    y = np.asarray(y, dtype=object) if isinstance(y, list | pd.Series | pd.Categorical) else np.asarray(y)
+    y = column_or_1d(y, warn=True)
+    unlabeled = np.asarray(pd.isna(y))
+    if y.dtype.kind in "OUS":
+        unlabeled |= np.isin(y.astype(str), ["-1", "-1.0", ""])
+    elif y.dtype.kind in "iuf":
+        unlabeled |= y == UNLABELED
+    labeled_values = y[~unlabeled]
+    if y.dtype.kind == "O":  # a plain array of the labels' own type, so that [0, 1, None] gives integers
+        labeled_values = np.array(labeled_values.tolist())
+        if labeled_values.dtype.kind in "US" and not all(isinstance(v, str) for v in y[~unlabeled]):
+            kinds = sorted({type(v).__name__ for v in y[~unlabeled]})
+            raise TypeError(f"y mixes labels of several types ({', '.join(kinds)}); use one type for all classes")
+    if labeled_values.dtype.kind == "f" and not np.all(np.isfinite(labeled_values)):
+        raise ValueError("y contains infinity; a label must be a finite number, a string, or -1")
+    classes, inverse = np.unique(labeled_values, return_inverse=True)
+    codes = np.full(len(y), UNLABELED, dtype=np.int64)
+    codes[~unlabeled] = inverse
+    return codes, classes
+
+
+class NCDEstimator(ClusterMixin, BaseEstimator):
+    """Base of all estimators: ``fit(X, y)`` where ``y == -1`` marks the rows to discover classes in.
+
+    After fit, ``labels_`` has one entry a row: the cluster of each unlabelled row, and -1 for labelled rows
+    (they belong to a known class, not to a cluster).
+    """
+
+    def _check_fit(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray[np.int64]]:
+        """Validate training data; set ``classes_``; return X as floats and the label codes."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: "
+                "give the known labels, and -1 for the rows to discover classes in"
+            )
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        codes, classes = encode_labels(y)
+        check_consistent_length(X, codes)
+        n_unlabeled = int(np.sum(codes == UNLABELED))
+        if n_unlabeled == 0:
+            raise ValueError("y has no unlabelled row: mark the rows to discover classes in with -1")
+        if len(classes) == 0:
+            raise ValueError("y has no labelled row: novel class discovery learns from known classes; label some rows")
+        if len(classes) == 1:
+            raise ValueError(f"y has a single known class ({classes[0]!r}): at least two are needed to learn from")
+        self._check_n_clusters(n_unlabeled)
+        self.classes_ = classes
+        return X, codes
+
+    def _check_n_clusters(self, n_rows: int) -> None:
+        k = self.n_clusters
+        if isinstance(k, str):
+            return  # the name of a validity index: checked where it is used
+        if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"n_clusters must be a positive integer or the name of a validity index, got {k!r}")
+        if k > n_rows:
+            raise ValueError(f"n_clusters={k} is more than the {n_rows} unlabelled rows there are to cluster")
+
+    def _check_new(self, X: ArrayLike) -> NDArray:
+        """Validate rows given to a fitted model."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def fit_predict(self, X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Fit, and return ``labels_``: a cluster for each unlabelled row, -1 for labelled rows."""
+        return self.fit(X, y).labels_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the fitted model to one ``.npz`` file (arrays and JSON, no pickle); read it with `ncdlib.load`."""
+        check_is_fitted(self)
+        arrays: dict[str, NDArray] = {}
+        plain: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if name in self.get_params(deep=False):
+                continue
+            if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+                arrays[name] = value
+            elif isinstance(value, np.ndarray):  # labels of type object: plain strings
+                arrays[name] = value.astype(str)
+            elif isinstance(value, dict) and all(isinstance(v, np.ndarray) for v in value.values()):
+                arrays |= {f"{name}/{key}": v for key, v in value.items()}
+            else:
+                plain[name] = value
+        meta = {
+            "class": type(self).__name__,
+            "ncdlib": version("ncdlib"),
+            "params": self.get_params(deep=False),
+            "plain": plain,
+        }
+        try:
+            text = json.dumps(meta, default=_plain_number)
+        except TypeError as error:
+            raise TypeError(f"cannot save {type(self).__name__}: {error} (use an int random_state)") from error
+        path = Path(path)
+        # Written beside its final name, then moved there: an interrupted save leaves the old file whole.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
+            try:
+                np.savez(file, __meta__=np.array(text), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+        return path
+
+    @classmethod
+    def _from_saved(cls, meta: dict[str, Any], arrays: dict[str, NDArray]) -> Self:
+        model = cls(**meta["params"])
+        for name, value in meta["plain"].items():
+            setattr(model, name, value)
+        for name, value in arrays.items():
+            owner, _, key = name.partition("/")
+            if key:
+                vars(model).setdefault(owner, {})[key] = value
+            else:
+                setattr(model, name, value)
+        return model
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} has no JSON form")
+
+
+def load(path: str | os.PathLike) -> NCDEstimator:
+    """Read a model that ``save`` wrote.
+
+    Raises
+    ------
+    ValueError
+        When the file is not a model of this package (nothing in it is executed, whatever it is).
+    """
+    import ncdlib  # the public names are the only classes a file may ask for
+
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            meta = json.loads(str(data["__meta__"]))
+            arrays = {name: data[name] for name in data.files if name != "__meta__"}
+        cls = getattr(ncdlib, meta["class"])
+        if not issubclass(cls, NCDEstimator):
+            raise TypeError(meta["class"])
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{os.fspath(path)} is not a model saved by ncdlib ({error})") from error
+    return cls._from_saved(meta, arrays)

@@ -1,0 +1,314 @@
+"""What Baseline, PBN and TabularNCD share: hyperparameters, stacked fitting, and clustering in the latent space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.metrics import accuracy_score, pairwise_distances_argmin
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from ncdlib.methods import engine
+from ncdlib.methods.base import UNLABELED, NCDEstimator, encode_labels
+from ncdlib.methods.kmeans import NCDKMeans
+from ncdlib.methods.spectral import SpectralClustering
+from ncdlib.selection.validity import KEstimate, estimate_n_clusters
+
+FLOATS_IN_A_STACK = 2**21  # activations of about this many floats keep a stack inside the processor's cache
+CLUSTERERS = ("kmeans", "ncd_kmeans", "spectral")
+
+
+class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
+    """An encoder trained by a loss, whose latent space holds the novel classes."""
+
+    # Hyperparameters that must be equal within one call of fit_many: they shape the training loop itself.
+    _shared: ClassVar[tuple[str, ...]] = ("epochs", "batch_size", "shuffle_batches", "device", "verbose")
+
+    # -- what each method defines ---------------------------------------------------------------------------------
+
+    def _heads(self, models: Sequence[Self], n_features: int) -> list[engine.Mlp]:
+        """The chains that follow the encoder."""
+        raise TypeError(f"{type(self).__name__} must define its heads")
+
+    def _loss(
+        self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout
+    ) -> Callable[[engine.Batch], dict[str, Tensor]]:
+        """A function from a batch to the losses of all models, each (K,)."""
+        raise TypeError(f"{type(self).__name__} must define its loss")
+
+    def _training_rows(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows the network is trained on."""
+        return np.ones(len(codes), dtype=bool)
+
+    def _before_training(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64]) -> None:
+        """What must be known of the data before the networks are built."""
+
+    # -- hyperparameters ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def search_space(cls, n_features: int) -> dict[str, Any]:
+        """Distributions of the hyperparameters searched in the paper's appendix, for data with `n_features` columns."""
+        return {
+            "latent_dim": stats.randint(5, max(n_features, 5) + 1),
+            "lr": stats.loguniform(1e-4, 1e-1),
+            "dropout": stats.uniform(0, 0.6),
+        }
+
+    def _check_hyperparameters(self) -> None:
+        self._check_number("latent_dim", 1, np.inf, integer=True, optional=True)
+        self._check_number("lr", 0, np.inf, open_left=True)
+        self._check_number("dropout", 0, 1, open_right=True)
+        self._check_number("epochs", 1, np.inf, integer=True)
+        self._check_number("batch_size", 2, np.inf, integer=True)
+
+    def _check_number(
+        self,
+        name: str,
+        low: float,
+        high: float,
+        *,
+        integer: bool = False,
+        optional: bool = False,
+        open_left: bool = False,
+        open_right: bool = False,
+    ) -> None:
+        value = getattr(self, name)
+        if value is None and optional:
+            return
+        kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+        inside = isinstance(value, kinds) and not isinstance(value, bool)
+        inside = inside and (value > low if open_left else value >= low)
+        inside = inside and (value < high if open_right or np.isinf(high) else value <= high)
+        if not inside:
+            interval = f"{'(' if open_left else '['}{low}, {high}{')' if open_right or np.isinf(high) else ']'}"
+            raise ValueError(f"{name} must be {'an integer' if integer else 'a number'} in {interval}, got {value!r}")
+
+    # -- fitting --------------------------------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Train on known and unlabelled rows, then cluster the unlabelled ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            The known labels; -1 (or None, NaN) for the rows to discover classes in.
+        """
+        self._fit_models([self], X, y, fit_clusters=True)
+        if self.diverged_:
+            raise ValueError("training diverged (the loss is not finite): lower lr, or standardise X")
+        return self
+
+    def fit_many(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        params: Iterable[Mapping[str, Any]],
+        random_states: int | None | Sequence[int | None] = None,
+        *,
+        fit_clusters: bool = True,
+    ) -> list[Self]:
+        """Fit many hyperparameter sets on the same rows at once, several times faster than one by one.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        params : iterable of dict
+            One set of hyperparameters for each model; what a set leaves out is this estimator's own value.
+        random_states : int, None, or one for each set
+            Seeds; by default this estimator's ``random_state`` for all.
+        fit_clusters : bool
+            False trains the networks only: `transform`, `cluster` and `estimate_n_clusters` work, `predict` does not.
+
+        Returns
+        -------
+        list of fitted estimators, in the order of `params`
+            A model whose training diverged has ``diverged_ = True`` and no clusters.
+        """
+        params = [dict(p) for p in params]
+        if not isinstance(random_states, Sequence):
+            random_states = [self.random_state if random_states is None else random_states] * len(params)
+        if len(random_states) != len(params):
+            raise ValueError(f"{len(params)} parameter sets but {len(random_states)} random states")
+        for name in sorted({name for p in params for name in p}.intersection(self._shared)):
+            raise ValueError(f"{name} must be the same for all models of fit_many: set it on the estimator itself")
+        models = [
+            clone(self).set_params(**p, random_state=seed) for p, seed in zip(params, random_states, strict=True)
+        ]
+        if models:
+            self._fit_models(models, X, y, fit_clusters=fit_clusters)
+        return models
+
+    def _fit_models(self, models: Sequence[Self], X: ArrayLike, y: ArrayLike, *, fit_clusters: bool) -> None:
+        X, codes = models[0]._check_fit(X, y)
+        for model in models:
+            model._check_hyperparameters()
+            model._check_n_clusters(int(np.sum(codes == UNLABELED)))
+            for name in ("classes_", "n_features_in_", "feature_names_in_"):
+                if hasattr(models[0], name):
+                    setattr(model, name, getattr(models[0], name))
+        with np.errstate(over="ignore"):
+            X32 = X.astype(np.float32)
+        if not np.all(np.isfinite(X32)):
+            raise ValueError("X has values too large for float32: standardise it first")
+        for model in models:
+            model.latent_dim_ = model.latent_dim or min(X32.shape[1], max(5, X32.shape[1] // 2))
+            # One seed for the network and one for the clustering, both from random_state alone.
+            seeds = check_random_state(model.random_state).randint(np.iinfo(np.int32).max, size=2)
+            model._network_seed, model._cluster_seed = (int(s) for s in seeds)
+
+        self._before_training(models, X32, codes)
+        # Models of similar latent size share a stack, so that little of it is padding.
+        order = sorted(range(len(models)), key=lambda i: models[i].latent_dim_)
+        size = self._stack_size(X32.shape[1])
+        total = len(models) * self.epochs
+        with tqdm(total=total, desc=f"{type(self).__name__} epochs", disable=not self.verbose, delay=3) as progress:
+            for start in range(0, len(models), size):
+                self._train_stack([models[i] for i in order[start : start + size]], X32, codes, progress)
+        for model in models:
+            latent = model._latent(X32[codes == UNLABELED])
+            model.diverged_ = not (np.all(np.isfinite(latent)) and np.all(np.isfinite(model.history_["loss"])))
+            if fit_clusters and not model.diverged_:
+                model._fit_clusters(X32, codes)
+
+    def _stack_size(self, n_features: int) -> int:
+        units = 4 * n_features  # encoder and decoder: 2 * (3/4 + 1/2) and the latent and output layers
+        return int(np.clip(FLOATS_IN_A_STACK // (units * self.batch_size), 1, 20))
+
+    def _train_stack(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64], progress: tqdm) -> None:
+        try:
+            device = torch.device(self.device)
+            rows = self._training_rows(codes)
+            latent = np.array([m.latent_dim_ for m in models])
+            encoder = engine.Mlp(
+                "encoder", [np.full(len(models), n) for n in (X.shape[1], *engine.hidden_widths(X.shape[1]))] + [latent]
+            )
+            heads = self._heads(models, X.shape[1])
+            stack = engine.Stack([encoder, *heads], [m._network_seed for m in models], device)
+        except (RuntimeError, AssertionError) as error:  # torch's words for a device that is not there
+            raise ValueError(f"device={self.device!r} cannot be used: {str(error).splitlines()[0]}") from error
+        dropout = engine.Dropout([m.dropout for m in models], device)
+        loss = self._loss(models, stack, dropout)
+        fixed_batches = None if self.shuffle_batches else self._make_batches(X[rows], codes[rows], device, epoch=0)
+
+        def batches_of_epoch(epoch: int) -> list[engine.Batch]:
+            # NOTE[DIFF]: the paper does not say that the batches are the same in every epoch; the authors' code does.
+            return fixed_batches or self._make_batches(X[rows], codes[rows], device, epoch)
+
+        histories = engine.train(stack, batches_of_epoch, loss, [m.lr for m in models], self.epochs, progress)
+        for k, model in enumerate(models):
+            model.weights_ = stack.extract(k)
+            model.history_ = histories[k]
+            model._n_features_out = model.latent_dim_
+
+    def _make_batches(self, X: NDArray, codes: NDArray, device: torch.device, epoch: int) -> list[engine.Batch]:
+        n_classes = int(codes.max()) + 1
+        return engine.make_batches(X, codes, n_classes, self.batch_size, device, shuffle_seed=epoch)
+
+    # -- the latent space -----------------------------------------------------------------------------------------
+
+    def _latent(self, X: NDArray) -> NDArray[np.float32]:
+        return engine.apply(self.weights_, "encoder", X)
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Project rows into the latent space (as it is clustered: not normalised)."""
+        return self._latent(self._check_new(X))
+
+    def score_known(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Accuracy of the classifier of the known classes on rows of known classes."""
+        X = self._check_new(X)
+        codes, classes = encode_labels(y)
+        unknown = np.setdiff1d(classes, self.classes_)
+        if np.any(codes == UNLABELED) or len(unknown):
+            raise ValueError(f"score_known takes rows of known classes only; got {list(unknown) or 'unlabelled rows'}")
+        logits = engine.apply(self.weights_, "classifier", self._classifier_input(X))[:, : len(self.classes_)]
+        return float(accuracy_score(classes[codes], self.classes_[logits.argmax(axis=1)]))
+
+    def _classifier_input(self, X: NDArray) -> NDArray[np.float32]:
+        return normalize(self._latent(X))  # the latent is L2-normalised in training
+
+
+class ProjectionNCD(DeepNCD):
+    """A latent space that is trained without regard to the number of clusters, then clustered (Section 3.4)."""
+
+    def _check_hyperparameters(self) -> None:
+        super()._check_hyperparameters()
+        if self.clusterer not in CLUSTERERS:
+            raise ValueError(f"clusterer must be one of {', '.join(CLUSTERERS)}, got {self.clusterer!r}")
+
+    def _cluster_space(self, X: NDArray) -> NDArray[np.float64]:
+        # NOTE[DIFF]: the text clusters "the latent space", which is normalised in training; the authors' code
+        # clusters the latent as it is before the normalisation, and so do we unless asked.
+        latent = self._latent(X).astype(np.float64)
+        return normalize(latent) if self.normalize_latent else latent
+
+    def _fit_clusters(self, X: NDArray, codes: NDArray[np.int64]) -> None:
+        unlabeled = codes == UNLABELED
+        self.n_clusters_ = self.n_clusters
+        if isinstance(self.n_clusters, str):
+            estimate = self._estimate(X[unlabeled], self.n_clusters, None, self._cluster_seed, X[~unlabeled], codes[~unlabeled])
+            self.n_clusters_ = estimate.n_clusters
+        Z = self._cluster_space(X)
+        self.labels_ = np.full(len(X), UNLABELED)
+        if self.clusterer == "kmeans":
+            clusterer = KMeans(self.n_clusters_, n_init=10, random_state=self._cluster_seed).fit(Z[unlabeled])
+            self.labels_[unlabeled] = clusterer.labels_
+        elif self.clusterer == "ncd_kmeans":
+            clusterer = NCDKMeans(self.n_clusters_, random_state=self._cluster_seed).fit(Z, codes)
+            self.labels_ = clusterer.labels_
+        else:
+            clusterer = self.clusterer_ = self._spectral(self.n_clusters_, self._cluster_seed).fit(Z[unlabeled])
+            self.labels_[unlabeled] = clusterer.labels_
+        if self.clusterer != "spectral":
+            self.cluster_centers_ = clusterer.cluster_centers_
+
+    def _spectral(self, n_clusters: int, random_state: int | None) -> SpectralClustering:
+        return SpectralClustering(
+            n_clusters, s_min=self.s_min, n_components=self.n_components, sigma_rule=self.sigma_rule, random_state=random_state
+        )
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Assign rows to the discovered clusters."""
+        Z = self._cluster_space(self._check_new(X))
+        if self.clusterer == "spectral":
+            return self.clusterer_.predict(Z)
+        return pairwise_distances_argmin(Z, self.cluster_centers_)
+
+    def cluster(self, X: ArrayLike, n_clusters: int, random_state: int | None = None) -> NDArray[np.int64]:
+        """Partition just these rows, from scratch, in the learned space.
+
+        The paper scores its methods so: the rows of the test set are clustered themselves.
+        """
+        Z = self._cluster_space(self._check_new(X))
+        if self.clusterer == "spectral":
+            return self._spectral(n_clusters, random_state).fit(Z).labels_
+        # NCD k-means differs from k-means by the known classes' means, which are not among these rows.
+        return KMeans(n_clusters, n_init=10, random_state=random_state).fit(Z).labels_
+
+    def estimate_n_clusters(
+        self,
+        X: ArrayLike,
+        index: str = "silhouette",
+        k_range: Iterable[int] | None = None,
+        random_state: int | None = None,
+        X_known: ArrayLike | None = None,
+        y_known: ArrayLike | None = None,
+    ) -> KEstimate:
+        """Estimate how many classes these rows hold, from their L2-normalised projection (Section 5)."""
+        X_known = None if X_known is None else self._check_new(X_known)
+        return self._estimate(self._check_new(X), index, k_range, random_state, X_known, y_known)
+
+    def _estimate(self, X, index, k_range, random_state, X_known=None, y_known=None) -> KEstimate:
+        arguments = {} if k_range is None else {"k_range": k_range}
+        if X_known is not None:
+            arguments |= {"X_known": normalize(self._latent(X_known)), "y_known": y_known}
+        return estimate_n_clusters(normalize(self._latent(X)), index, random_state=random_state, **arguments)

@@ -1,0 +1,347 @@
+"""Train K networks at once: the engine behind Baseline, PBN and TabularNCD.
+
+A search trains hundreds of small networks of nearly the same shape on the same rows. One at a time, most of the time
+goes into the overhead of each operation; stacked on a leading dimension, the K networks share it. Three conventions
+make that simple and fast:
+
+- activations are shaped (K, features, rows): the long dimension is last, where the kernels are fast;
+- all parameters of network k are row k of one matrix, so AdamW is a handful of operations for all networks,
+  and a vector of learning rates costs nothing;
+- a network whose latent space (or number of clusters) is smaller than the largest of its stack is padded with weights
+  that start at zero. Zero rows of the latent meet zero columns of the next layer, so both have zero gradients and stay
+  zero: padding needs no mask.
+
+Every random number of network k comes from its own generator: who else is in the stack makes no difference to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from tqdm.auto import tqdm
+
+BATCH_NORM_EPS = 1e-5  # torch.nn.BatchNorm1d's defaults
+BATCH_NORM_MOMENTUM = 0.1
+ADAM_BETAS = (0.9, 0.999)  # torch.optim.AdamW's defaults
+ADAM_EPS = 1e-8
+WEIGHT_DECAY = 0.01
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """A chain of linear layers with ReLU, batch normalisation and dropout between them (Section 6.1).
+
+    Attributes
+    ----------
+    name : str
+        Prefix of the parameters' names.
+    widths : list of (K,) int arrays
+        Units of the input and of each layer, for every network of the stack.
+    """
+
+    name: str
+    widths: list[NDArray[np.int64]]
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.widths) - 1
+
+    def layer(self, i: int) -> str:
+        return f"{self.name}.{i}"
+
+
+def hidden_widths(n_features: int) -> tuple[int, int]:
+    """Units of the encoder's two hidden layers: 3/4 and 1/2 of the number of features."""
+    return max(1, 3 * n_features // 4), max(1, n_features // 2)
+
+
+class Stack:
+    """The parameters of K networks, their batch-norm statistics and their AdamW state."""
+
+    def __init__(self, mlps: Sequence[Mlp], seeds: Sequence[int], device: str | torch.device = "cpu"):
+        self.n_models = K = len(seeds)
+        self.device = torch.device(device)
+        self.mlps = {mlp.name: mlp for mlp in mlps}
+        self.rngs = [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+
+        shapes: dict[str, tuple[int, int]] = {}
+        norms: dict[str, int] = {}  # layers followed by batch normalisation, and their units
+        for mlp in mlps:
+            for i in range(mlp.n_layers):
+                n_in, n_out = (int(mlp.widths[j].max()) for j in (i, i + 1))
+                shapes[f"{mlp.layer(i)}.weight"] = (n_out, n_in)
+                shapes[f"{mlp.layer(i)}.bias"] = (n_out, 1)
+                if i < mlp.n_layers - 1:
+                    shapes[f"{mlp.layer(i)}.scale"] = shapes[f"{mlp.layer(i)}.shift"] = (n_out, 1)
+                    norms[mlp.layer(i)] = n_out
+
+        n_parameters = sum(rows * columns for rows, columns in shapes.values())
+        self.values = torch.zeros(K, n_parameters, device=self.device)
+        self.gradients = torch.zeros_like(self.values)
+        self.first_moments = torch.zeros_like(self.values)
+        self.second_moments = torch.zeros_like(self.values)
+        self.step_count = 0
+        self.parameters: dict[str, Tensor] = {}  # name -> (K, out, in), a view of `values`
+        self.gradient_of: dict[str, Tensor] = {}  # the same views of `gradients`
+        start = 0
+        for name, shape in shapes.items():
+            columns = slice(start, start := start + shape[0] * shape[1])
+            self.parameters[name] = self.values[:, columns].view(K, *shape).detach().requires_grad_()
+            self.gradient_of[name] = self.gradients[:, columns].view(K, *shape)
+        self.running_mean = {layer: torch.zeros(K, units, 1, device=self.device) for layer, units in norms.items()}
+        self.running_var = {layer: torch.ones(K, units, 1, device=self.device) for layer, units in norms.items()}
+        self._initialise()
+
+    @torch.no_grad()
+    def _initialise(self) -> None:
+        """Weights and biases uniform in +-1/sqrt(inputs), as torch.nn.Linear; batch norm starts as the identity."""
+        for mlp in self.mlps.values():
+            for i in range(mlp.n_layers):
+                for k, rng in enumerate(self.rngs):
+                    n_in, n_out = int(mlp.widths[i][k]), int(mlp.widths[i + 1][k])
+                    draw = rng.uniform(-1, 1, size=(n_out, n_in + 1)) / np.sqrt(n_in)
+                    draw = torch.from_numpy(draw.astype(np.float32))
+                    self.parameters[f"{mlp.layer(i)}.weight"][k, :n_out, :n_in] = draw[:, 1:]
+                    self.parameters[f"{mlp.layer(i)}.bias"][k, :n_out] = draw[:, :1]
+                if i < mlp.n_layers - 1:
+                    self.parameters[f"{mlp.layer(i)}.scale"].fill_(1.0)
+
+    def draw_noise(self, n_values: int) -> Tensor:
+        """(K, n_values) uniform 16-bit integers, each network's from its own generator."""
+        words = -(-n_values // 4)  # four 16-bit numbers in a 64-bit word
+        noise = np.empty((self.n_models, words), dtype=np.uint64)
+        for k, rng in enumerate(self.rngs):
+            noise[k] = rng.bit_generator.random_raw(words)
+        return torch.from_numpy(noise.view(np.int16))[:, :n_values].to(self.device)
+
+    def adamw_step(self, loss: Tensor, lr: Tensor) -> None:
+        """One AdamW step on all networks; `loss` is the sum of their losses, `lr` is (K, 1)."""
+        gradients = torch.autograd.grad(loss, list(self.parameters.values()), materialize_grads=True)
+        for view, gradient in zip(self.gradient_of.values(), gradients, strict=True):
+            view.copy_(gradient)
+        beta1, beta2 = ADAM_BETAS
+        self.step_count += 1
+        self.first_moments.lerp_(self.gradients, 1 - beta1)
+        self.second_moments.mul_(beta2).addcmul_(self.gradients, self.gradients, value=1 - beta2)
+        update = self.gradients  # no longer needed: reuse its memory
+        torch.sqrt(self.second_moments, out=update)
+        update.div_((1 - beta2**self.step_count) ** 0.5).add_(ADAM_EPS)
+        torch.div(self.first_moments, update, out=update)
+        update.mul_(lr / (1 - beta1**self.step_count))
+        self.values.mul_(1 - lr * WEIGHT_DECAY).sub_(update)
+
+    def extract(self, k: int) -> dict[str, NDArray[np.float32]]:
+        """Network k alone, without padding, as NumPy arrays."""
+        weights: dict[str, NDArray[np.float32]] = {}
+        for mlp in self.mlps.values():
+            for i in range(mlp.n_layers):
+                n_in, n_out = int(mlp.widths[i][k]), int(mlp.widths[i + 1][k])
+                layer = mlp.layer(i)
+                for kind in ("weight", "bias", "scale", "shift"):
+                    if f"{layer}.{kind}" in self.parameters:
+                        value = self.parameters[f"{layer}.{kind}"][k].detach().cpu().numpy()
+                        weights[f"{layer}.{kind}"] = (
+                            value[:n_out, :n_in].copy() if kind == "weight" else value[:n_out, 0].copy()
+                        )
+                if layer in self.running_mean:
+                    weights[f"{layer}.mean"] = self.running_mean[layer][k, :n_out, 0].cpu().numpy().copy()
+                    weights[f"{layer}.var"] = self.running_var[layer][k, :n_out, 0].cpu().numpy().copy()
+        return weights
+
+
+class ReluNormDropout(torch.autograd.Function):
+    """ReLU, then batch normalisation with the batch's own statistics, then dropout, fused: (K, units, rows)."""
+
+    @staticmethod
+    def forward(ctx, z: Tensor, scale: Tensor, shift: Tensor, mask: Tensor | None):
+        activation = z.clamp_min(0)
+        mean = activation.mean(-1, keepdim=True)
+        centred = activation - mean
+        # vector_norm and mean along the last dimension are far faster here than var_mean
+        var = torch.linalg.vector_norm(centred, dim=-1, keepdim=True).square_().div_(z.shape[-1])
+        inverse_std = (var + BATCH_NORM_EPS).rsqrt()
+        out = torch.addcmul(shift, centred, inverse_std * scale)
+        if mask is not None:
+            out.mul_(mask)
+        ctx.save_for_backward(z, centred, inverse_std, scale, mask)
+        ctx.mark_non_differentiable(mean, var)
+        return out, mean, var
+
+    @staticmethod
+    def backward(ctx, grad: Tensor, _mean: Tensor, _var: Tensor):
+        z, centred, inverse_std, scale, mask = ctx.saved_tensors
+        if mask is not None:
+            grad = grad * mask
+        normalised = centred * inverse_std
+        grad_shift = grad.sum(-1, keepdim=True)
+        grad_scale = (grad * normalised).sum(-1, keepdim=True)
+        n_rows = z.shape[-1]
+        grad_z = torch.addcmul(grad - grad_shift / n_rows, normalised, grad_scale, value=-1 / n_rows)
+        grad_z.mul_(inverse_std * scale)
+        return torch.ops.aten.threshold_backward(grad_z, z, 0), grad_scale, grad_shift, None
+
+
+class Dropout:
+    """Dropout masks for all networks: one draw of noise for each forward pass, each network compared with its own rate."""
+
+    def __init__(self, rates: Sequence[float], device: torch.device):
+        rates = torch.tensor(rates, dtype=torch.float64)
+        self.active = bool((rates > 0).any())
+        self.threshold = (rates * 2**16 - 2**15).round().to(torch.int16)[:, None].to(device)
+        self.factor = (1 / (1 - rates)).float()[:, None].to(device)
+
+    def masks(self, stack: Stack, units: Sequence[int], n_rows: int) -> Iterator[Tensor | None]:
+        """One mask (0, or 1 / (1 - rate)) for each layer with the given number of units."""
+        if not self.active:
+            yield from (None for _ in units)
+            return
+        noise = stack.draw_noise(sum(units) * n_rows)
+        keep = torch.empty(noise.shape, device=noise.device)
+        torch.ge(noise, self.threshold, out=keep)  # straight into floats: a boolean mask is much slower to apply
+        keep.mul_(self.factor)
+        start = 0
+        for n in units:
+            yield keep[:, start : start + n * n_rows].view(stack.n_models, n, n_rows)
+            start += n * n_rows
+
+
+def forward(stack: Stack, name: str, x: Tensor, dropout: Dropout) -> Tensor:
+    """Pass rows through one of the stack's chains. x: (inputs, rows), or (K, inputs, rows)."""
+    mlp = stack.mlps[name]
+    K, n_rows = stack.n_models, x.shape[-1]
+    h = x.expand(K, *x.shape) if x.ndim == 2 else x
+    norms = [mlp.layer(i) for i in range(mlp.n_layers - 1)]
+    masks = dropout.masks(stack, [stack.running_mean[layer].shape[1] for layer in norms], n_rows)
+    for i in range(mlp.n_layers):
+        layer = mlp.layer(i)
+        p = stack.parameters
+        h = torch.baddbmm(p[f"{layer}.bias"], p[f"{layer}.weight"], h)
+        if layer in stack.running_mean:
+            h, mean, var = ReluNormDropout.apply(h, p[f"{layer}.scale"], p[f"{layer}.shift"], next(masks))
+            with torch.no_grad():
+                stack.running_mean[layer].lerp_(mean, BATCH_NORM_MOMENTUM)
+                stack.running_var[layer].lerp_(var * (n_rows / (n_rows - 1)), BATCH_NORM_MOMENTUM)
+    return h
+
+
+def unit_length(z: Tensor) -> Tensor:
+    """Columns of (K, features, rows) scaled to length one."""
+    # (z * z).sum(1) instead of vector_norm(dim=1), which is slow on this layout
+    return z * (z * z).sum(1, keepdim=True).clamp_min(1e-24).rsqrt()
+
+
+class SoftmaxCrossEntropy(torch.autograd.Function):
+    """Mean cross-entropy of each network: logits (K, classes, rows), one-hot targets (classes, rows) -> (K,)."""
+
+    @staticmethod
+    def forward(ctx, logits: Tensor, one_hot: Tensor) -> Tensor:
+        shifted = logits - logits.amax(1, keepdim=True)
+        exp = shifted.exp()
+        total = exp.sum(1, keepdim=True)
+        ctx.save_for_backward(exp, total, one_hot)
+        picked = (shifted * one_hot).sum(1, keepdim=True)
+        return (total.log() - picked).mean((1, 2))
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        exp, total, one_hot = ctx.saved_tensors
+        return (exp / total - one_hot) * (grad[:, None, None] / exp.shape[-1]), None
+
+
+class SquaredError(torch.autograd.Function):
+    """Squared error of each network, summed over all its entries and divided by `divisor`, one or (K,) -> (K,)."""
+
+    @staticmethod
+    def forward(ctx, output: Tensor, target: Tensor, divisor: float | Tensor) -> Tensor:
+        difference = output - target
+        ctx.save_for_backward(difference)
+        ctx.divisor = divisor
+        return torch.linalg.vector_norm(difference.flatten(1), dim=1).square_().div_(divisor)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        (difference,) = ctx.saved_tensors
+        grad_output = difference * (grad * 2 / ctx.divisor)[:, None, None]
+        # a target that is a constant (the data) is shared by all networks and needs no gradient
+        return grad_output, -grad_output if ctx.needs_input_grad[1] else None, None
+
+
+@dataclass
+class Batch:
+    """Rows of one training step, labelled rows first."""
+
+    x: Tensor  # (features, rows)
+    rows: NDArray[np.int64]  # where they are in the training data
+    n_labeled: int
+    one_hot: Tensor  # (classes, labelled rows)
+
+
+def make_batches(
+    X: NDArray, codes: NDArray[np.int64], n_classes: int, batch_size: int, device: torch.device, shuffle_seed: int = 0
+) -> list[Batch]:
+    """Consecutive slices of the shuffled rows.
+
+    The order does not depend on the models' seeds, so that models with different seeds can share batches.
+    """
+    order = np.random.default_rng(shuffle_seed).permutation(len(X))
+    starts = list(range(0, len(X), batch_size))
+    # NOTE[DIFF]: batch normalisation cannot work on one row; a last batch of one row joins the one before it.
+    if len(starts) > 1 and len(X) - starts[-1] == 1:
+        starts.pop()
+    batches = []
+    for start, stop in zip(starts, [*starts[1:], len(X)], strict=True):
+        rows = order[start:stop]
+        rows = np.concatenate([rows[codes[rows] >= 0], rows[codes[rows] < 0]])
+        labels = codes[rows]
+        n_labeled = int(np.sum(labels >= 0))
+        one_hot = np.eye(n_classes, dtype=np.float32)[labels[:n_labeled]].T
+        x = torch.from_numpy(np.ascontiguousarray(X[rows].T, dtype=np.float32)).to(device)
+        batches.append(Batch(x, rows, n_labeled, torch.from_numpy(np.ascontiguousarray(one_hot)).to(device)))
+    return batches
+
+
+def train(
+    stack: Stack,
+    batches_of_epoch: Callable[[int], Sequence[Batch]],
+    loss: Callable[[Batch], dict[str, Tensor]],
+    lr: Sequence[float],
+    epochs: int,
+    progress: tqdm | None = None,
+) -> list[dict[str, NDArray[np.float64]]]:
+    """Minimise each network's own ``loss(batch)["loss"]``, a (K,) tensor; return every network's losses per epoch."""
+    rates = torch.tensor(lr, dtype=torch.float32, device=stack.device)[:, None]
+    per_epoch: list[dict[str, Tensor]] = []
+    for epoch in range(epochs):
+        batches = batches_of_epoch(epoch)
+        totals: dict[str, Tensor] = {}
+        for batch in batches:
+            losses = loss(batch)
+            # networks share no parameter: the gradient of the sum is each one's own
+            stack.adamw_step(losses["loss"].sum(), rates)
+            for name, value in losses.items():
+                totals[name] = totals[name] + value.detach() if name in totals else value.detach()
+        per_epoch.append({name: value / len(batches) for name, value in totals.items()})
+        if progress is not None:
+            progress.update(stack.n_models)
+    history = {name: torch.stack([e[name] for e in per_epoch]).double().cpu().numpy() for name in per_epoch[0]}
+    return [{name: values[:, k] for name, values in history.items()} for k in range(stack.n_models)]
+
+
+def apply(weights: dict[str, NDArray[np.float32]], name: str, X: NDArray) -> NDArray[np.float32]:
+    """A trained chain on new rows (rows, features), with the running statistics: no dropout, no torch."""
+    h = np.ascontiguousarray(X, dtype=np.float32)
+    i = 0
+    while f"{name}.{i}.weight" in weights:
+        layer = f"{name}.{i}"
+        h = h @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"]
+        if f"{layer}.mean" in weights:
+            np.maximum(h, 0, out=h)
+            gain = weights[f"{layer}.scale"] / np.sqrt(weights[f"{layer}.var"] + np.float32(BATCH_NORM_EPS))
+            h = (h - weights[f"{layer}.mean"]) * gain + weights[f"{layer}.shift"]
+        i += 1
+    return h
