@@ -1,0 +1,133 @@
+"""What the book needs of Sphinx beyond ready-made extensions."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+import plotly
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+from sphinx.util.fileutil import copy_asset_file
+
+import ncdlib
+
+logger = logging.getLogger(__name__)
+
+WORDS_PER_MINUTE = 200
+
+
+def fingerprint(root: Path) -> str:
+    """Hash all that a chapter's numbers depend on besides its own cells: package, results, environment, this file."""
+    digest = hashlib.sha256(platform.python_version().encode())
+    digest.update("\n".join(sorted(f"{d.name}=={d.version}" for d in distributions())).encode())
+    files = [*root.glob("ncdlib/**/*.py"), *root.glob("results/**/*"), Path(__file__)]
+    for path in sorted(path for path in files if path.is_file()):
+        digest.update(f"\n{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def discard_stale_build(app: Sphinx, config: Config) -> None:
+    """Forget executed chapters and parsed pages when what they were made from has changed.
+
+    The execution cache looks at a chapter's own cells only: without this, a change in the package would leave the
+    old numbers on the site.
+    """
+    build = Path(app.outdir).parent
+    stored = build / ".fingerprint"
+    current = fingerprint(Path(app.srcdir))
+    if stored.is_file() and stored.read_text() == current:
+        return
+    logger.info("package, results or environment changed: every chapter is executed again")
+    for folder in (build / ".jupyter_cache", Path(app.doctreedir)):
+        shutil.rmtree(folder, ignore_errors=True)
+    Path(app.doctreedir).mkdir(parents=True)
+    stored.write_text(current)
+
+
+def keep_only_clean_build(app: Sphinx, error: Exception | None) -> None:
+    """After a build with an error or warning, forget the parsed pages, so that the next build warns again."""
+    if error or app._warncount:
+        shutil.rmtree(app.doctreedir, ignore_errors=True)
+
+
+def share_version(app: Sphinx, config: Config) -> None:
+    config.version = config.release = ncdlib.__version__
+    config.myst_substitutions = {**config.myst_substitutions, "version": ncdlib.__version__}
+
+
+def add_plotly(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Load plotly's script, from this site, on the pages that have a plotly figure."""
+    if "plotly-graph-div" in context.get("body", ""):
+        app.add_js_file("plotly.min.js")
+
+
+def copy_plotly(app: Sphinx, error: Exception | None) -> None:
+    if error is None:
+        script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+        copy_asset_file(str(script), str(Path(app.outdir) / "_static"))
+
+
+class TableFigure(nodes.figure):
+    """A cell's output with a caption that counts as a table, not as a figure."""
+
+
+class NumberTables(SphinxTransform):
+    """Count figures named ``tab-...`` as tables: myst-nb makes every captioned cell output a figure."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        for figure in list(self.document.findall(nodes.figure)):
+            if any(name.startswith("tab-") for name in figure["names"]):
+                table = TableFigure("", *figure.children, **figure.attributes)
+                figure.replace_self(table)
+                self.document.ids.update(dict.fromkeys(table["ids"], table))  # cross-references look there
+
+
+class ChapterTimes(Directive):
+    """``{chapter-times}``: how long the chapter takes to read and, as measured in this build, to run."""
+
+    def run(self) -> list[nodes.Node]:
+        return [nodes.paragraph("", "", classes=["chapter-times"])]
+
+
+def fill_chapter_times(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    for paragraph in doctree.findall(nodes.paragraph):
+        if "chapter-times" in paragraph["classes"]:
+            words = sum(len(node.astext().split()) for node in doctree.findall(nodes.Text))
+            seconds = app.env.nb_metadata[docname]["exec_data"]["runtime"]
+            paragraph += nodes.Text(
+                f"About {words / WORDS_PER_MINUTE:.0f} minutes to read; this page was computed in {seconds:.0f} seconds."
+            )
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    os.environ["NCDLIB_BOOK"] = "1"  # chapters inherit it: see ncdlib.plots.show_plotly
+    app.add_enumerable_node(TableFigure, "table", html=(visit_table_figure, depart_table_figure))
+    app.add_transform(NumberTables)
+    app.add_directive("chapter-times", ChapterTimes)
+    app.connect("config-inited", discard_stale_build)
+    app.connect("config-inited", share_version)
+    app.connect("doctree-resolved", fill_chapter_times)
+    app.connect("html-page-context", add_plotly)
+    app.connect("build-finished", copy_plotly)
+    app.connect("build-finished", keep_only_clean_build)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def visit_table_figure(translator: Any, node: TableFigure) -> None:
+    translator.visit_figure(node)
+
+
+def depart_table_figure(translator: Any, node: TableFigure) -> None:
+    translator.depart_figure(node)
