@@ -62,13 +62,15 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     ...         mine, too
     (True, False)
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path, thread_local=False)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(blocking=wait)
     except Timeout:
         yield False
         return
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write to {path.parent} ({error.strerror})") from error
     try:
         yield True
     finally:

@@ -415,8 +415,8 @@ def load_dataset(
     """Load a data set with the class split and the preprocessing of the paper.
 
     Every file is looked for in `data_home`, then in the folder that the environment variable ``NCDLIB_DATA``
-    names, then in the user's cache folder (or the one that ``NCDLIB_CACHE`` names), always in a sub-folder with
-    the name of the data set. A file found nowhere is downloaded from the UCI archive (or the mirror that
+    names, then in the user's cache folder (or the one that ``NCDLIB_CACHE`` names), always in a sub-folder
+    with the name of the data set. A file found nowhere is downloaded from the UCI archive (or the mirror that
     ``NCDLIB_UCI_URL`` names) into the cache folder.
 
     Parameters
@@ -453,15 +453,27 @@ def load_dataset(
     >>> problem.X.shape, problem.X_test.shape
     ((1257, 64), (540, 64))
     """
-    if name not in DATASETS:
-        raise ValueError(f"there is no data set {name!r}; choose one of {', '.join(DATASETS)}")
     if operator.index(random_state) < 0:
         raise ValueError(f"random_state must be 0 or a positive integer, got {random_state}")
-    info = DATASETS[name]
+    info = get_info(name)
     paths = get_files(info, data_home, download, allow_modified)
     digests, source = _check_files(info, paths, allow_modified)
     arrays = _read(info, paths, digests)
     return _make_problem(info, arrays, source, random_state)
+
+
+def get_info(name: str) -> DatasetInfo:
+    """Return what is known of a data set before it is loaded.
+
+    Examples
+    --------
+    >>> from ncdlib.datasets import get_info
+    >>> get_info("human").title
+    'Human Activity Recognition Using Smartphones'
+    """
+    if name not in DATASETS:
+        raise ValueError(f"there is no data set {name!r}; choose one of {', '.join(DATASETS)}")
+    return DATASETS[name]
 
 
 def cache_dir() -> Path:
@@ -633,7 +645,7 @@ def _extract(
             with archive.open(member) as stream:
                 shutil.copyfileobj(stream, target)
             target.flush()
-            if _identify(file, Path(target.name))[1] != ORIGINAL and not allow_modified:
+            if identify(file, Path(target.name))[1] != ORIGINAL and not allow_modified:
                 raise DataFileError(
                     f"{file.name} in {archive_url(info)} is not the original: its checksum differs; "
                     "allow_modified=True takes it as it is"
@@ -645,11 +657,11 @@ def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo | None:
 
 
 def _check_files(info: DatasetInfo, paths: Mapping[str, Path], allow_modified: bool) -> tuple[list[str], str]:
-    """Return the files' sha256 and what to say of their source; refuse files that differ from the original."""
+    """Return the files' sha256 and what to say of their source; refuse files that are not the original."""
     digests, notes = [], []
     for file in info.files:
         path = paths[file.name]
-        digest, note = _identify(file, path)
+        digest, note = identify(file, path)
         if note is None and not allow_modified:
             raise DataFileError(_difference(info, file, path, digest))
         digests.append(digest)
@@ -658,8 +670,16 @@ def _check_files(info: DatasetInfo, paths: Mapping[str, Path], allow_modified: b
     return digests, "; ".join(differing) or info.source
 
 
-def _identify(file: DataFile, path: Path) -> tuple[str, str | None]:
-    """Return the sha256 of a file, and "original", the sentence of a known variant, or None."""
+def identify(file: DataFile, path: Path) -> tuple[str, str | None]:
+    """Return the sha256 of a file, and "original", the sentence of a known variant, or None.
+
+    Examples
+    --------
+    >>> import ncdlib
+    >>> from ncdlib.datasets import DataFile, identify
+    >>> identify(DataFile("own.py", size=1), Path(ncdlib.__file__))[1] is None
+    True
+    """
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     original = digest == file.sha256 if file.sha256 else path.stat().st_size == file.size
