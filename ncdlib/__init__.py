@@ -5,10 +5,12 @@ from importlib.metadata import version
 from ncdlib.datasets import DATASETS, load_dataset, make_ncd_blobs
 from ncdlib.metrics import clustering_accuracy, evaluate
 from ncdlib.problem import NCDProblem
+from ncdlib.selection.hidden_classes import HiddenClassKFold
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
 __all__ = [
     "DATASETS",
+    "HiddenClassKFold",
     "KEstimate",
     "NCDProblem",
     "clustering_accuracy",
