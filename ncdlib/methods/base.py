@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +19,18 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 UNLABELED = -1
+
+_min_known_classes = ContextVar("min_known_classes", default=2)
+
+
+@contextmanager
+def one_known_class_allowed() -> Iterator[None]:
+    """Let estimators learn from a single known class: hiding two of three, as the paper does, leaves no more."""
+    token = _min_known_classes.set(1)
+    try:
+        yield
+    finally:
+        _min_known_classes.reset(token)
 
 
 def encode_labels(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray]:
@@ -80,7 +95,7 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
             raise ValueError("y has no unlabelled row: mark the rows to discover classes in with -1")
         if len(classes) == 0:
             raise ValueError("y has no labelled row: novel class discovery learns from known classes; label some rows")
-        if len(classes) == 1:
+        if len(classes) < _min_known_classes.get():
             raise ValueError(f"y has a single known class ({classes[0]!r}): at least two are needed to learn from")
         self._check_n_clusters(n_unlabeled)
         self.classes_ = classes
