@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics.cluster import contingency_matrix
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -55,10 +63,107 @@ def set_style() -> None:
     )
 
 
+def plot_images(
+    groups: Mapping[str, NDArray],
+    colors: Mapping[str, str] | None = None,
+    *,
+    n_columns: int = 14,
+    outlined: Mapping[str, ArrayLike] | None = None,
+) -> Figure:
+    """Show groups of small images, each with its name and colour at the left.
+
+    Parameters
+    ----------
+    groups : dict of str to array of shape (n_images, height, width)
+        The images of each group; they run on in further lines where a group has more than `n_columns`.
+    colors : dict of str to str, optional
+        The colour of each group's name; by default that of novel classes.
+    n_columns : int, default=14
+        Images in a line.
+    outlined : dict of str to array of bool, optional
+        Which images of a group get a frame.
+
+    Examples
+    --------
+    >>> from ncdlib import load_dataset
+    >>> from ncdlib.plots import plot_images
+    >>> problem = load_dataset("digits")
+    >>> images = problem.images[problem.y_true == 7]
+    >>> figure = plot_images({"seven": images[:20]}, n_columns=10)
+    """
+    height, width = np.add(next(iter(groups.values())).shape[1:], 1)  # one white pixel between images
+    n_lines = sum(-(-len(images) // n_columns) for images in groups.values())
+    mosaic = np.zeros((n_lines * height, n_columns * width))
+    fig, ax = plt.subplots(figsize=(8, 8 * n_lines * height / (n_columns * width)))
+    line = 0
+    for i, (name, images) in enumerate(groups.items()):
+        color = (colors or {}).get(name, NOVEL_COLORS[i % len(NOVEL_COLORS)])
+        n_group_lines = -(-len(images) // n_columns)
+        ax.text(
+            -1.5,
+            (line + n_group_lines / 2) * height,
+            name,
+            color=color,
+            ha="right",
+            va="center",
+            weight="bold",
+        )
+        ax.add_patch(
+            Rectangle((-1, line * height), 0.6, n_group_lines * height - 1, color=color, clip_on=False)
+        )
+        frames = (outlined or {}).get(name, np.zeros(len(images), dtype=bool))
+        for j, (image, framed) in enumerate(zip(images, frames, strict=True)):
+            top, left = (line + j // n_columns) * height, (j % n_columns) * width
+            mosaic[top : top + height - 1, left : left + width - 1] = image / image.max()
+            if framed:
+                ax.add_patch(
+                    Rectangle(
+                        (left - 0.5, top - 0.5), width - 1, height - 1, fill=False, color="black", lw=1.5
+                    )
+                )
+        line += n_group_lines
+    ax.imshow(mosaic, cmap="gray_r", extent=(-0.5, mosaic.shape[1] - 0.5, mosaic.shape[0] - 0.5, -0.5))
+    ax.set_axis_off()
+    return fig
+
+
+def plot_matching(
+    y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int, str] | None = None
+) -> Figure:
+    """Show how many rows of each class are in each cluster, with the cells of the best matching framed.
+
+    Clusters stand in the order of the classes they are matched to, those without a class last. The framed
+    counts, divided by all, are the clustering accuracy.
+
+    Examples
+    --------
+    >>> from ncdlib.plots import plot_matching
+    >>> figure = plot_matching([0, 0, 1, 1], [5, 5, 3, 5], {0: "zero", 1: "one"})
+    >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    ['5', '3']
+    """
+    counts = contingency_matrix(y_true, y_pred)
+    classes, clusters = np.unique(y_true), np.unique(y_pred)
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    order = [*columns, *np.setdiff1d(np.arange(len(clusters)), columns)]
+    fig, ax = plt.subplots(figsize=(1.5 + 0.6 * len(clusters), 1 + 0.5 * len(classes)))
+    ax.imshow(counts[:, order], cmap="Oranges", aspect="auto", vmax=1.3 * counts.max())
+    for row, column in np.ndindex(counts.shape):
+        ax.text(column, row, counts[row, order[column]], ha="center", va="center")
+    for position, row in enumerate(rows):
+        ax.add_patch(Rectangle((position - 0.47, row - 0.45), 0.94, 0.9, fill=False, color="black", lw=2))
+    ax.set_yticks(range(len(classes)), [(class_names or {}).get(c, str(c)) for c in classes])
+    ax.set_xticks(range(len(clusters)), [str(clusters[i]) for i in order])
+    ax.set(xlabel="cluster", ylabel="true class")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return fig
+
+
 def show_plotly(fig: go.Figure, alt: str) -> HTML:
     """Show an interactive figure in a chapter without a request to any other host.
 
-    In the built book plotly's script is loaded from the site's own files; in a notebook it is part of the output.
+    In the built book plotly's script is loaded from the site's own files; in a notebook the output holds it.
 
     Parameters
     ----------
@@ -77,5 +182,7 @@ def show_plotly(fig: go.Figure, alt: str) -> HTML:
     from IPython.display import HTML
 
     in_book = "NCDLIB_BOOK" in os.environ
-    body = fig.to_html(full_html=False, include_plotlyjs=not in_book, config={"displaylogo": False, "responsive": True})
+    body = fig.to_html(
+        full_html=False, include_plotlyjs=not in_book, config={"displaylogo": False, "responsive": True}
+    )
     return HTML(f'<div role="figure" aria-label="{escape(alt)}">{body}</div>')

@@ -112,7 +112,9 @@ def fill_chapter_times(app: Sphinx, doctree: nodes.document, docname: str) -> No
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    os.environ["NCDLIB_BOOK"] = "1"  # chapters inherit it: see ncdlib.plots.show_plotly
+    # The kernels of the chapters inherit these.
+    os.environ["NCDLIB_BOOK"] = "1"  # see ncdlib.plots.show_plotly
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # on rows this few, threads cost more than they bring
     app.add_enumerable_node(TableFigure, "table", html=(visit_table_figure, depart_table_figure))
     app.add_transform(NumberTables)
     app.add_directive("chapter-times", ChapterTimes)
