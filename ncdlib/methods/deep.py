@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from ncdlib.methods import engine
 from ncdlib.methods.base import UNLABELED, NCDEstimator, encode_labels

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 BATCH_NORM_EPS = 1e-5  # torch.nn.BatchNorm1d's defaults
 BATCH_NORM_MOMENTUM = 0.1
