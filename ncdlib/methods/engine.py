@@ -93,8 +93,12 @@ class Stack:
             columns = slice(start, start := start + shape[0] * shape[1])
             self.parameters[name] = self.values[:, columns].view(K, *shape).detach().requires_grad_()
             self.gradient_of[name] = self.gradients[:, columns].view(K, *shape)
-        self.running_mean = {layer: torch.zeros(K, units, 1, device=self.device) for layer, units in norms.items()}
-        self.running_var = {layer: torch.ones(K, units, 1, device=self.device) for layer, units in norms.items()}
+        self.running_mean = {
+            layer: torch.zeros(K, units, 1, device=self.device) for layer, units in norms.items()
+        }
+        self.running_var = {
+            layer: torch.ones(K, units, 1, device=self.device) for layer, units in norms.items()
+        }
         self._initialise()
 
     @torch.no_grad()
@@ -202,7 +206,9 @@ class Dropout:
             return
         noise = stack.draw_noise(sum(units) * n_rows)
         keep = torch.empty(noise.shape, device=noise.device)
-        torch.ge(noise, self.threshold, out=keep)  # straight into floats: a boolean mask is much slower to apply
+        torch.ge(
+            noise, self.threshold, out=keep
+        )  # straight into floats: a boolean mask is much slower to apply
         keep.mul_(self.factor)
         start = 0
         for n in units:
@@ -282,7 +288,12 @@ class Batch:
 
 
 def make_batches(
-    X: NDArray, codes: NDArray[np.int64], n_classes: int, batch_size: int, device: torch.device, shuffle_seed: int = 0
+    X: NDArray,
+    codes: NDArray[np.int64],
+    n_classes: int,
+    batch_size: int,
+    device: torch.device,
+    shuffle_seed: int = 0,
 ) -> list[Batch]:
     """Consecutive slices of the shuffled rows.
 
@@ -328,7 +339,9 @@ def train(
         per_epoch.append({name: value / len(batches) for name, value in totals.items()})
         if progress is not None:
             progress.update(stack.n_models)
-    history = {name: torch.stack([e[name] for e in per_epoch]).double().cpu().numpy() for name in per_epoch[0]}
+    history = {
+        name: torch.stack([e[name] for e in per_epoch]).double().cpu().numpy() for name in per_epoch[0]
+    }
     return [{name: values[:, k] for name, values in history.items()} for k in range(stack.n_models)]
 
 

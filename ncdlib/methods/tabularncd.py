@@ -152,9 +152,14 @@ class TabularNCD(DeepNCD):
         latent = np.array([m.latent_dim_ for m in models])
         with_unlabeled = np.full(len(models), len(models[0].classes_) + 1)
         n_clusters = np.array([m.n_clusters_ for m in models])
-        return [engine.Mlp("classifier", [latent, with_unlabeled]), engine.Mlp("cluster_head", [latent, n_clusters])]
+        return [
+            engine.Mlp("classifier", [latent, with_unlabeled]),
+            engine.Mlp("cluster_head", [latent, n_clusters]),
+        ]
 
-    def _make_batches(self, X: NDArray, codes: NDArray, device: torch.device, epoch: int) -> list[TabularBatch]:
+    def _make_batches(
+        self, X: NDArray, codes: NDArray, device: torch.device, epoch: int
+    ) -> list[TabularBatch]:
         return [
             TabularBatch.extend(batch, nearest, X, device)
             for batch, nearest in with_nearest_rows(super()._make_batches(X, codes, device, epoch), X)
@@ -169,7 +174,10 @@ class TabularNCD(DeepNCD):
         w1, w2 = column([m.w1 for m in models]), column([m.w2 for m in models])
         n_clusters = column([m.n_clusters_ for m in models])
         # -inf for the clusters that a model with fewer of them does not have
-        absent = torch.arange(int(n_clusters.max()), device=stack.device)[None, :, None] >= n_clusters[:, None, None]
+        absent = (
+            torch.arange(int(n_clusters.max()), device=stack.device)[None, :, None]
+            >= n_clusters[:, None, None]
+        )
         absent = torch.zeros(absent.shape, device=stack.device).masked_fill_(absent, -torch.inf)
         k_neighbors = torch.tensor([m.k_neighbors for m in models], device=stack.device)
         top_k = [m.top_k for m in models]
@@ -182,7 +190,11 @@ class TabularNCD(DeepNCD):
             # Views of unlabelled and of labelled rows pass apart, each with their own batch statistics.
             # NOTE[DIFF]: the authors encode the unlabelled views a second time for the cluster head; once is enough.
             groups = [slice(n_labeled, n_rows), slice(0, n_labeled)]
-            z_views = {g.start: engine.forward(stack, "encoder", views[:, :, g], dropout) for g in groups if g.stop > g.start + 1}
+            z_views = {
+                g.start: engine.forward(stack, "encoder", views[:, :, g], dropout)
+                for g in groups
+                if g.stop > g.start + 1
+            }
             # NOTE[DIFF]: a single row of a side has no batch statistics; it is its own view.
             z_views |= {g.start: z[:, :, g] for g in groups if g.stop == g.start + 1}
             z_view = torch.cat([z_views[start] for start in sorted(z_views)], dim=2)
@@ -240,7 +252,9 @@ class TabularBatch(engine.Batch):
     targets: Tensor  # (known classes + 1, rows), one-hot; the last class is "unlabelled"
 
     @classmethod
-    def extend(cls, batch: engine.Batch, nearest: NDArray[np.int64], X: NDArray, device: torch.device) -> Self:
+    def extend(
+        cls, batch: engine.Batch, nearest: NDArray[np.int64], X: NDArray, device: torch.device
+    ) -> Self:
         n_classes, n_rows = len(batch.one_hot), batch.x.shape[1]
         targets = torch.zeros(n_classes + 1, n_rows, device=device)
         targets[:n_classes, : batch.n_labeled] = batch.one_hot
@@ -254,7 +268,9 @@ class TabularBatch(engine.Batch):
         )
 
 
-def with_nearest_rows(batches: Sequence[engine.Batch], X: NDArray) -> list[tuple[engine.Batch, NDArray[np.int64]]]:
+def with_nearest_rows(
+    batches: Sequence[engine.Batch], X: NDArray
+) -> list[tuple[engine.Batch, NDArray[np.int64]]]:
     """Each row's most cosine-similar rows of its own side, among its batch and the queue of the latest rows.
 
     The batches repeat, so from the second epoch on the queue holds the same rows each time a batch comes round: one
@@ -282,9 +298,13 @@ def with_nearest_rows(batches: Sequence[engine.Batch], X: NDArray) -> list[tuple
 def make_views(batch: TabularBatch, stack: engine.Stack, k_neighbors: Tensor) -> Tensor:
     """Each row moved a random fraction of the way to one of its nearest rows: (K, features, rows)."""
     n_rows = len(batch.rows_first)
-    uniform = (stack.draw_noise(2 * n_rows).int() + 2**15).view(stack.n_models, 2, n_rows)  # integers below 2**16
+    uniform = (stack.draw_noise(2 * n_rows).int() + 2**15).view(
+        stack.n_models, 2, n_rows
+    )  # integers below 2**16
     choice = (uniform[:, 0] * k_neighbors[:, None]) >> 16
-    neighbours = batch.data[batch.nearest[torch.arange(n_rows, device=choice.device), choice]]  # (K, rows, features)
+    neighbours = batch.data[
+        batch.nearest[torch.arange(n_rows, device=choice.device), choice]
+    ]  # (K, rows, features)
     fraction = (uniform[:, 1] * 2.0**-16)[:, :, None]
     return torch.lerp(batch.rows_first.expand_as(neighbours), neighbours, fraction).transpose(1, 2)
 

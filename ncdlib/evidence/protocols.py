@@ -1,0 +1,172 @@
+"""How one run of each method is scored: the evaluation of the paper, as its authors' code does it.
+
+Every function takes a problem, the hyperparameters, the setting ("known" or "estimated" number of novel classes) and some
+seeds, and yields one row of scores for each seed. The truth of novel rows is used in `scores_of` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from ncdlib.methods.baseline import Baseline
+from ncdlib.methods.deep import DeepNCD
+from ncdlib.methods.kmeans import NCDKMeans
+from ncdlib.methods.pbn import PBN
+from ncdlib.methods.spectral import SpectralClustering, spectral_embedding
+from ncdlib.methods.tabularncd import TabularNCD
+from ncdlib.metrics import evaluate
+from ncdlib.problem import NCDProblem
+from ncdlib.selection.validity import INDICES, estimate_n_clusters
+
+Row = dict[str, Any]
+ESTIMATORS: dict[str, type[DeepNCD]] = {"Baseline": Baseline, "PBN": PBN, "TabularNCD": TabularNCD}
+CLUSTERINGS_PER_MODEL = 5  # the authors cluster the latent space of each trained model five times
+FEATURE_K_RANGE = range(2, 101)  # in the original features, the paper's estimate for Letter is 45
+
+
+def scores_of(problem: NCDProblem, labelings: Sequence[NDArray]) -> Row:
+    """Mean scores of one or several partitions of the novel test rows."""
+    all_scores = [evaluate(problem.y_test_novel, labels) for labels in labelings]
+    return {name: float(np.mean([s[name] for s in all_scores])) for name in ("acc", "nmi", "ari")}
+
+
+def _true_k(problem: NCDProblem) -> int:
+    return len(problem.novel_classes)
+
+
+@lru_cache(maxsize=16)
+def _k_from_features(problem: NCDProblem) -> int:
+    return estimate_n_clusters(problem.X_novel, "silhouette", FEATURE_K_RANGE, random_state=0).n_clusters
+
+
+def k_means(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
+    for seed in seeds:
+        began = time.perf_counter()
+        model = KMeans(_true_k(problem), init="random", n_init=10, random_state=seed).fit(problem.X_novel)
+        labels = model.predict(problem.X_test_novel)
+        yield scores_of(problem, [labels]) | {"k": _true_k(problem), "seconds": time.perf_counter() - began}
+
+
+def ncd_k_means(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
+    # The authors draw by the distance and choose by the unsquared distances; `params` may say otherwise.
+    params = {"draw_power": 1, "selection": "distance"} | dict(params)
+    for seed in seeds:
+        began = time.perf_counter()
+        model = NCDKMeans(_true_k(problem), **params, random_state=seed).fit(problem.X, problem.y)
+        labels = model.predict(problem.X_test_novel)
+        yield scores_of(problem, [labels]) | {"k": _true_k(problem), "seconds": time.perf_counter() - began}
+
+
+def spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
+    params = {"s_min": 0.6, "sigma_rule": "authors"} | dict(params)
+    for seed in seeds:
+        began = time.perf_counter()
+        labels = (
+            SpectralClustering(_true_k(problem), **params, random_state=seed)
+            .fit(problem.X_test_novel)
+            .labels_
+        )
+        yield scores_of(problem, [labels]) | {"k": _true_k(problem), "seconds": time.perf_counter() - began}
+
+
+def ncd_spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
+    """Known and novel test rows are embedded together; with k estimated, also clustered together."""
+    params = {"sigma_rule": "authors"} | dict(params)
+    began = time.perf_counter()
+    X = np.concatenate([problem.X_test_known, problem.X_test_novel])
+    embedding = spectral_embedding(
+        X, params["n_components"], params["s_min"], sigma_rule=params["sigma_rule"]
+    )
+    n_known_rows = len(problem.X_test_known)
+    shared_seconds = (time.perf_counter() - began) / len(seeds)
+    for seed in seeds:
+        began = time.perf_counter()
+        if setting == "known":
+            k = _true_k(problem)
+            labels = KMeans(k, n_init=10, random_state=seed).fit(embedding[n_known_rows:]).labels_
+        else:
+            k = estimate_n_clusters(embedding[n_known_rows:], "silhouette", random_state=seed).n_clusters
+            n_clusters = len(problem.known_classes) + k
+            labels = KMeans(n_clusters, n_init=10, random_state=seed).fit(embedding).labels_[n_known_rows:]
+        yield scores_of(problem, [labels]) | {"k": k, "seconds": shared_seconds + time.perf_counter() - began}
+
+
+def deep(method: str, *, clusters_of: str = "test rows"):
+    """Scoring of a deep method; `clusters_of` = "train rows" assigns test rows to the clusters of the train rows."""
+
+    def measure(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
+        began = time.perf_counter()
+        k: int | None = _true_k(problem)
+        if setting == "estimated":
+            k = _k_from_features(problem) if method == "TabularNCD" else None
+        on_train = clusters_of == "train rows"
+        estimator = ESTIMATORS[method](n_clusters=k or "silhouette", verbose=False, **_shared(method, params))
+        own = {name: value for name, value in params.items() if name not in estimator._shared}
+        models = estimator.fit_many(
+            problem.X, problem.y, [own] * len(seeds), list(seeds), fit_clusters=on_train
+        )
+        shared_seconds = (time.perf_counter() - began) / len(seeds)
+        for seed, model in zip(seeds, models, strict=True):
+            began = time.perf_counter()
+            if model.diverged_:
+                row: Row = dict.fromkeys(("acc", "nmi", "ari", "k"), float("nan"))
+            elif method == "TabularNCD" or on_train:
+                n_clusters = model.n_clusters_
+                row = scores_of(problem, [model.predict(problem.X_test_novel)]) | {"k": n_clusters}
+            else:
+                n_clusters = k or model.estimate_n_clusters(problem.X_novel, random_state=seed).n_clusters
+                row = cluster_test_rows(problem, model, n_clusters, seed) | {"k": n_clusters}
+            yield row | {"seconds": shared_seconds + time.perf_counter() - began}
+
+    return measure
+
+
+def cluster_test_rows(problem: NCDProblem, model: DeepNCD, n_clusters: int, seed: int) -> Row:
+    """The authors' score of a trained projection: the novel test rows clustered five times."""
+    labelings = [
+        model.cluster(problem.X_test_novel, n_clusters, random_state=CLUSTERINGS_PER_MODEL * seed + i)
+        for i in range(CLUSTERINGS_PER_MODEL)
+    ]
+    return scores_of(problem, labelings)
+
+
+def _shared(method: str, params: Mapping) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if name in ESTIMATORS[method]._shared}
+
+
+def indices_in_latent_space(
+    problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]
+) -> Iterator[Row]:
+    """The number of classes by every validity index in PBN's latent space, k up to 100: one row for each index."""
+    models = PBN(verbose=False).fit_many(
+        problem.X, problem.y, [params] * len(seeds), list(seeds), fit_clusters=False
+    )
+    for seed, model in zip(seeds, models, strict=True):
+        began = time.perf_counter()
+        estimate = model.estimate_n_clusters(
+            problem.X_novel,
+            INDICES,
+            FEATURE_K_RANGE,
+            random_state=seed,
+            X_known=problem.X_known,
+            y_known=problem.y_known,
+        )
+        for index in INDICES:
+            yield {"index": index, "k": estimate.estimates[index], "seconds": time.perf_counter() - began}
+
+
+def silhouette_of_features(
+    problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]
+) -> Iterator[Row]:
+    """The number of classes by the silhouette of the original features."""
+    for seed in seeds:
+        began = time.perf_counter()
+        estimate = estimate_n_clusters(problem.X_novel, "silhouette", FEATURE_K_RANGE, random_state=seed)
+        yield {"k": estimate.n_clusters, "seconds": time.perf_counter() - began}

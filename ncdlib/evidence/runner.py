@@ -1,0 +1,380 @@
+"""Measure what is missing: resumable, several processes at once, each finished run on disk at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from tqdm.auto import tqdm
+
+import ncdlib
+from ncdlib.datasets import load_dataset
+from ncdlib.evidence import experiments, protocols, store
+from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search
+from ncdlib.methods.base import one_known_class_allowed
+from ncdlib.problem import NCDProblem
+from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
+from ncdlib.selection.search import one_thread
+from ncdlib.store import RowStore
+
+INDEX_NAMES = {
+    "silhouette": "Silhouette (PBN latent space)",
+    "calinski_harabasz": "CH (PBN latent space)",
+    "dunn": "Dunn (PBN latent space)",
+    "km_acc": "KM ACC (PBN latent space)",
+    "davies_bouldin": "Davies-B. (PBN latent space)",
+    "elbow": "Elbow (PBN latent space)",
+}
+CORRELATION = "letter_corr"  # the figure's label; seed is the number of the trial
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some seeds of one experiment on one data set, or one search (no seeds), or the novel ARI of a search's trials."""
+
+    task: Experiment | Search
+    dataset: str
+    seeds: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.dataset}: {self.task.name}" + (f" x {len(self.seeds)}" if self.seeds else "")
+
+
+def pending_jobs(
+    what: Iterable[str] = (),
+    datasets: Iterable[str] = (),
+    methods: Iterable[str] = (),
+    *,
+    runs: int | None = None,
+    trials: int | None = None,
+    folder: str | os.PathLike | None = None,
+) -> list[Job]:
+    """All that is missing and can be measured now, most useful first.
+
+    Parameters
+    ----------
+    what : names of tables, "search", or nothing for all
+    datasets, methods : names to keep, or nothing for all
+    runs, trials : at most so many runs of an experiment, so many trials of a search
+    """
+    what, datasets, methods = set(what), set(datasets), set(methods)
+    wanted = lambda name, chosen: not chosen or name in chosen  # noqa: E731
+    done = store.load_results(folder)
+    jobs: list[tuple[float, Job]] = []
+    for rank, experiment in enumerate(experiments.experiment_list()):
+        if not (wanted(experiment.table, what) and wanted(experiment.method, methods)):
+            continue
+        for dataset in experiment.datasets:
+            seeds = _missing_seeds(experiment, dataset, done, runs)
+            if not seeds or not wanted(dataset, datasets):
+                continue
+            if (
+                experiments.params_of(
+                    experiment, dataset, lambda *key: store.best_params(*key, folder=folder)
+                )
+                is None
+            ):
+                continue  # its search comes first
+            size = _seeds_at_once(experiment, dataset)
+            for start in range(0, len(seeds), size):
+                jobs.append(
+                    (
+                        _urgency(experiment, dataset, rank),
+                        Job(experiment, dataset, tuple(seeds[start : start + size])),
+                    )
+                )
+    for rank, search in enumerate(experiments.search_list()):
+        if not (
+            wanted("search", what) and wanted(search.method, methods) and wanted(search.dataset, datasets)
+        ):
+            continue
+        if store.search_for(search.method, search.dataset, search.setting, done) != search:
+            continue  # not known yet, or the same as another search
+        n_trials = min(SEARCH_TRIALS[search.dataset], trials or 10**9)
+        finished = store.load_trials(search, folder)
+        if len(finished) < n_trials:
+            jobs.append((1000 + rank, Job(search, search.dataset)))
+    if wanted(CORRELATION, what):
+        jobs += _correlation_jobs(done, datasets, methods, folder)
+    return [job for _, job in sorted(jobs, key=lambda pair: pair[0])]
+
+
+def _correlation_jobs(done, datasets, methods, folder) -> list[tuple[float, Job]]:
+    """The ARI on the novel classes of every trial of PBN's and TabularNCD's searches, for the correlation figure only."""
+    jobs = []
+    for search in experiments.search_list():
+        if search.setting != "known" or search.method not in ("PBN", "TabularNCD", experiments.MENDED):
+            continue
+        if (datasets and search.dataset not in datasets) or (methods and search.method not in methods):
+            continue
+        trials = store.load_trials(search, folder)
+        rows = done[
+            (done["table"] == CORRELATION)
+            & (done["dataset"] == search.dataset)
+            & (done["method"] == search.method)
+        ]
+        missing = sorted(set(trials["trial"]) - set(rows["seed"]))
+        jobs += [
+            (1500.0, Job(search, search.dataset, tuple(missing[i : i + 10])))
+            for i in range(0, len(missing), 10)
+        ]
+    return jobs
+
+
+def _missing_seeds(experiment: Experiment, dataset: str, done: pd.DataFrame, runs: int | None) -> list[int]:
+    names = _row_methods(experiment)
+    mine = done[
+        (done["table"] == experiment.table)
+        & (done["dataset"] == dataset)
+        & (done["method"] == names[-1])
+        & (done["setting"] == experiment.setting)
+        & (done["origin"] == experiment.origin)
+        & (done["variant"] == experiment.variant)
+    ]
+    return sorted(set(range(min(experiment.runs, runs or experiment.runs))) - set(mine["seed"]))
+
+
+def _row_methods(experiment: Experiment) -> list[str]:
+    """The method names that an experiment's rows carry."""
+    if experiment.measure is protocols.indices_in_latent_space:
+        return list(INDEX_NAMES.values())
+    if experiment.measure is protocols.silhouette_of_features:
+        return [store.FEATURES_METHOD]
+    return [experiment.method]
+
+
+def _seeds_at_once(experiment: Experiment, dataset: str) -> int:
+    """Runs that are lost at most when a job is killed: one where a run takes minutes."""
+    slow = dataset in ("human", "cnae9") and experiment.method not in (
+        "k-means",
+        "NCD k-means",
+        "SC",
+        "NCD SC",
+    )
+    return 2 if slow else 10
+
+
+_WEIGHT = {"human": 8.0, "cnae9": 2.0}  # slow data sets come after the quick ones
+
+
+def _urgency(experiment: Experiment, dataset: str, rank: int) -> float:
+    side_question = experiment.table in ("choices", "letter_splits", "perf_wrt_share")
+    return 2000 + rank if side_question else rank * 0.1 + 100 * _WEIGHT.get(dataset, 1.0)
+
+
+def estimated_seconds(job: Job, done: pd.DataFrame) -> float:
+    """A guess from runs of the same method on the same data, else from the size of the network."""
+    if isinstance(job.task, Search) and not job.seeds:
+        n_trainings = SEARCH_TRIALS[job.dataset] * ncdlib.DATASETS[job.dataset].n_splits
+    else:
+        n_trainings = len(job.seeds)
+    method = job.task.method.split(":")[0]
+    similar = done[
+        (done["dataset"] == job.dataset) & done["method"].str.startswith(method) & done["seconds"].notna()
+    ]
+    if len(similar):
+        return float(similar["seconds"].median()) * n_trainings
+    if method.startswith(("PBN", "Baseline", "TabularNCD", "SC PBN")):
+        problem = _problem(job.dataset)
+        multiply_adds = 3 * 2 * problem.X.shape[1] ** 2 * len(problem.X) * 200
+        return (2 + multiply_adds / 5e9) * n_trainings * (2 if method.startswith("TabularNCD") else 1)
+    return 5.0 * n_trainings
+
+
+@lru_cache(maxsize=8)
+def _problem(dataset: str) -> NCDProblem:
+    return load_dataset(dataset)
+
+
+def reproduce(
+    jobs: Sequence[Job],
+    *,
+    n_jobs: int = 1,
+    budget_minutes: float | None = None,
+    trials: int | None = None,
+    folder: str | os.PathLike | None = None,
+    verbose: bool = True,
+) -> int:
+    """Do the jobs; return how many rows were measured. Stop it at any moment: finished runs are on disk."""
+    store.results_folder(folder).mkdir(parents=True, exist_ok=True)
+    deadline = None if budget_minutes is None else time.time() + 60 * budget_minutes
+    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs)(
+        delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs
+    )
+    n_rows = 0
+    with tqdm(total=len(jobs), desc="measuring", disable=not verbose) as progress:
+        for n, label in work:
+            n_rows += n
+            progress.set_postfix_str(label)
+            progress.update()
+    return n_rows
+
+
+def run_job(
+    job: Job,
+    *,
+    deadline: float | None = None,
+    trials: int | None = None,
+    folder: str | os.PathLike | None = None,
+) -> tuple[int, str]:
+    """Do one job in this process, unless another process is at it or the time is over."""
+    if deadline is not None and time.time() > deadline:
+        return 0, str(job)
+    with one_thread():
+        if isinstance(job.task, Search):
+            work = _run_trials_on_novel(job, folder) if job.seeds else _run_search(job, trials, folder)
+        else:
+            work = _run_experiment(job, folder)
+    return work, str(job)
+
+
+def measure(
+    experiment: Experiment, dataset: str, seeds: Sequence[int], folder=None
+) -> Iterator[dict[str, Any]]:
+    """Measure some runs of an experiment, as rows of ``runs.csv``."""
+    problem = experiment.problem(dataset)
+    params = experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder))
+    names = _row_methods(experiment)
+    rows = experiment.measure(problem, params, experiment.setting, seeds)
+    for i, row in enumerate(rows):
+        name = INDEX_NAMES[row.pop("index")] if "index" in row else names[0]
+        yield (
+            _provenance(
+                problem,
+                experiment.table,
+                name,
+                experiment.setting,
+                experiment.origin,
+                experiment.variant,
+                params,
+            )
+            | {"seed": seeds[i // len(names)]}
+            | row
+        )
+
+
+def _provenance(problem: NCDProblem, table, method, setting, origin, variant, params) -> dict[str, Any]:
+    """A row of ``runs.csv`` with everything but the scores."""
+    return dict.fromkeys(store.RUN_COLUMNS) | {
+        "table": table,
+        "dataset": problem.name,
+        "source": problem.source,
+        "method": method,
+        "setting": setting,
+        "origin": origin,
+        "variant": variant,
+        "params": json.dumps(params),
+        "ncdlib": version("ncdlib"),
+        "torch": version("torch").split("+")[0],
+        "scikit-learn": version("scikit-learn"),
+    }
+
+
+def _append(rows: RowStore, row: dict[str, Any]) -> bool:
+    digits = {"acc": 5, "nmi": 5, "ari": 5, "seconds": 2}
+    return rows.append(
+        {c: round(v, digits[c]) if c in digits and v is not None else v for c, v in row.items()}
+    )
+
+
+def _run_experiment(job: Job, folder) -> int:
+    rows = store.run_store(folder)
+    experiment: Experiment = job.task
+    claim = {"table": experiment.table, "dataset": job.dataset, "method": _row_methods(experiment)[-1]}
+    claim |= {"setting": experiment.setting, "origin": experiment.origin, "variant": experiment.variant}
+    with rows.claim(claim | {"seed": job.seeds[0]}) as mine:
+        return (
+            sum(_append(rows, row) for row in measure(experiment, job.dataset, job.seeds, folder))
+            if mine
+            else 0
+        )
+
+
+def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> HiddenClassSearchCV:
+    """The search as it is run for the evidence: folds of the paper's table, no novel label."""
+    info = ncdlib.DATASETS[search.dataset]
+    method, fixed, space = SEARCHES[search.method]
+    problem = _problem(search.dataset)
+    estimator = protocols.ESTIMATORS[method](verbose=False, **fixed)
+    return HiddenClassSearchCV(
+        estimator,
+        space(problem.X.shape[1]),
+        n_iter=n_iter,
+        cv=HiddenClassKFold(info.n_splits, info.n_hidden, random_state=0),
+        n_clusters=len(info.novel_classes) if search.setting == "known" else None,
+        k_range=protocols.FEATURE_K_RANGE if experiments.trained_for_one_setting(search.method) else None,
+        refit=False,
+        store=path,
+        verbose=False,
+    )
+
+
+def _run_search(job: Job, trials: int | None, folder) -> int:
+    search: Search = job.task
+    path = store.search_path(search, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    n_iter = min(SEARCH_TRIALS[job.dataset], trials or 10**9)
+    with RowStore(path, ("trial", "fold")).claim({"trial": -1, "fold": -1}) as mine:
+        if not mine:
+            return 0
+        before = len(RowStore(path, ("trial", "fold")).rows())
+        problem = _problem(job.dataset)
+        make_search(search, n_iter, path).fit(problem.X, problem.y)
+        return len(RowStore(path, ("trial", "fold")).rows()) - before
+
+
+def _run_trials_on_novel(job: Job, folder) -> int:
+    """Train a search's trials with no class hidden, and score them on the novel test rows, known k."""
+    search: Search = job.task
+    rows = store.run_store(folder)
+    problem = _problem(job.dataset)
+    trials = store.load_trials(search, folder).set_index("trial").loc[list(job.seeds)]
+    method, fixed, _ = SEARCHES[search.method]
+    key = {"table": CORRELATION, "dataset": job.dataset, "method": search.method, "setting": "known"}
+    with rows.claim(key | {"origin": "searched", "variant": "", "seed": job.seeds[0]}) as mine:
+        if not mine:
+            return 0
+        k = len(problem.novel_classes)
+        estimator = protocols.ESTIMATORS[method](n_clusters=k, verbose=False, **fixed)
+        began = time.perf_counter()
+        with one_known_class_allowed():
+            models = estimator.fit_many(
+                problem.X, problem.y, trials["params"], list(job.seeds), fit_clusters=False
+            )
+        seconds = (time.perf_counter() - began) / len(models)
+        n_rows = 0
+        for number, model, params in zip(job.seeds, models, trials["params"], strict=True):
+            scores = dict.fromkeys(("acc", "nmi", "ari"), float("nan"))
+            if not model.diverged_ and method == "TabularNCD":
+                scores = protocols.scores_of(problem, [model.predict(problem.X_test_novel)])
+            elif not model.diverged_:
+                scores = protocols.cluster_test_rows(problem, model, k, number)
+            row = _provenance(problem, CORRELATION, search.method, "known", "searched", "", params)
+            n_rows += _append(rows, row | scores | {"seed": number, "k": k, "seconds": seconds})
+        return n_rows
+
+
+def summary(folder: str | os.PathLike | None = None) -> pd.DataFrame:
+    """The share of the paper's cells that our runs reproduce, by table and origin of the hyperparameters."""
+    from ncdlib.evidence.tables import (
+        compare_with_paper,
+    )  # tables are made from results, not the other way round
+
+    cells = compare_with_paper(folder)
+    rows = []
+    for origin in ("published", "searched"):
+        measured = cells[cells[origin].notna() & cells["paper"].notna() & (cells["dataset"] != "average")]
+        tolerance = np.maximum(2 * measured["paper_std"].fillna(0), 3.0)
+        within = (measured[origin] - measured["paper"]).abs() <= tolerance
+        for table, group in within.groupby(measured["table"]):
+            rows.append({"table": table, "origin": origin, "cells": len(group), "within": int(group.sum())})
+    return pd.DataFrame(rows, columns=["table", "origin", "cells", "within"])

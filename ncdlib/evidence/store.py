@@ -1,0 +1,121 @@
+"""Where measurements are kept: ``results/runs.csv``, a row per run, and ``results/search/``, a file per search."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import ncdlib
+from ncdlib.evidence.experiments import SEARCH_TRIALS, Search, trained_for_one_setting
+from ncdlib.store import RowStore
+
+RUN_KEY = ("table", "dataset", "method", "setting", "origin", "variant", "seed")
+SCORES = ("acc", "nmi", "ari", "k", "seconds")
+RUN_COLUMNS = (*RUN_KEY[:2], "source", *RUN_KEY[2:], *SCORES, "params", "ncdlib", "torch", "scikit-learn")
+
+
+def results_folder(folder: str | os.PathLike | None = None) -> Path:
+    """The folder of the measurements: as given, else $NCDLIB_RESULTS, else ``results/`` of the source tree or here."""
+    if folder is not None:
+        return Path(folder)
+    if os.environ.get("NCDLIB_RESULTS"):
+        return Path(os.environ["NCDLIB_RESULTS"])
+    beside_package = Path(ncdlib.__file__).parents[1] / "results"
+    return beside_package if beside_package.is_dir() else Path("results")
+
+
+def run_store(folder: str | os.PathLike | None = None) -> RowStore:
+    return RowStore(results_folder(folder) / "runs.csv", RUN_KEY)
+
+
+def load_results(folder: str | os.PathLike | None = None) -> pd.DataFrame:
+    """All runs measured so far, one row each: where it belongs, its scores, and its provenance.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import load_results
+    >>> runs = load_results()
+    >>> {"table", "dataset", "source", "method", "seed", "acc", "ncdlib"} <= set(runs.columns)
+    True
+    """
+    runs = run_store(folder).rows().reindex(columns=list(RUN_COLUMNS))
+    runs = runs.astype(dict.fromkeys(SCORES, float))
+    return runs.fillna({"variant": ""})
+
+
+def search_path(search: Search, folder: str | os.PathLike | None = None) -> Path:
+    return results_folder(folder) / "search" / search.file_name
+
+
+def load_trials(search: Search, folder: str | os.PathLike | None = None) -> pd.DataFrame:
+    """The finished trials of a search: params, and the mean score over all folds in each setting, NaN if one failed.
+
+    Columns: trial, params (dict), score_known, score_estimated, folds_known, folds_estimated, n_clusters.
+    """
+    path = search_path(search, folder)
+    columns = [
+        "trial",
+        "params",
+        "score_known",
+        "score_estimated",
+        "folds_known",
+        "folds_estimated",
+        "n_clusters",
+    ]
+    if not path.is_file():
+        return pd.DataFrame(columns=columns)
+    rows = RowStore(path, ("trial", "fold")).rows().sort_values(["trial", "fold"])
+    n_folds = rows["fold"].max() + 1
+    trials: list[dict[str, Any]] = []
+    for number, folds in rows.groupby("trial"):
+        if len(folds) == n_folds:
+            trials.append(
+                {
+                    "trial": number,
+                    "params": json.loads(folds["params"].iloc[0]),
+                    "score_known": folds["score_known"].astype(float).mean(skipna=False),
+                    "score_estimated": folds["score_estimated"].astype(float).mean(skipna=False),
+                    "folds_known": folds["score_known"].astype(float).tolist(),
+                    "folds_estimated": folds["score_estimated"].astype(float).tolist(),
+                    "n_clusters": folds["n_clusters"].astype(float).tolist(),
+                }
+            )
+    return pd.DataFrame(trials, columns=columns)
+
+
+def search_for(method: str, dataset: str, setting: str, runs: pd.DataFrame) -> Search | None:
+    """The search that tunes a method for a setting; None while it can not be told.
+
+    PBN and Baseline are trained once for both settings. TabularNCD is trained for a number of clusters: where the
+    estimate from the features is the true number, the two settings are the same search.
+    """
+    if setting == "known" or not trained_for_one_setting(method):
+        return Search(method, dataset, "known")
+    features = runs[(runs["method"] == FEATURES_METHOD) & (runs["dataset"] == dataset) & (runs["seed"] == 0)]
+    if features.empty:
+        return None
+    same = int(features["k"].iloc[0]) == len(ncdlib.DATASETS[dataset].novel_classes)
+    return Search(method, dataset, "known" if same else "estimated")
+
+
+FEATURES_METHOD = "Silhouette (original feature space)"
+
+
+def best_params(
+    method: str, dataset: str, setting: str, folder: str | os.PathLike | None = None
+) -> dict[str, Any] | None:
+    """The hyperparameters a finished search found best on hidden classes; None while it is not finished."""
+    search = search_for(method, dataset, setting, load_results(folder))
+    if search is None:
+        return None
+    # As many trials for every method: more of one than of another would be an unfair start.
+    trials = load_trials(search, folder).query("trial < @SEARCH_TRIALS[@dataset]")
+    # In a search that TabularNCD shares between the settings, the one score serves both.
+    column = f"score_{setting if not trained_for_one_setting(method) else search.setting}"
+    if len(trials) < SEARCH_TRIALS[dataset] or trials[column].isna().all():
+        return None
+    return dict(trials.loc[trials[column].idxmax(), "params"])

@@ -1,0 +1,143 @@
+"""Our measurements beside the paper's figures, cell by cell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+import ncdlib
+from ncdlib.evidence.experiments import MENDED
+from ncdlib.evidence.paper import DATASETS, PAPER_NAME_OF, paper_results
+from ncdlib.evidence.store import load_results
+
+COLUMNS = [
+    "table",
+    "metric",
+    "dataset",
+    "method",
+    "paper",
+    "paper_std",
+    "published",
+    "published_std",
+    "searched",
+    "searched_std",
+    "runs",
+    "source",
+]
+ORIGINS = ("published", "searched")
+METRIC_COLUMN = {"ACC": "acc", "NMI": "nmi", "ARI": "ari", "estimated k": "k"}
+
+# Tables of the paper that show runs measured for another table: (table, method) -> (table, method)
+_SAME_RUNS = {
+    ("ncd", "NCD SC"): ("clust", "NCD SC"),
+    ("pbn_sc", "KM PBN"): ("ncd", "PBN"),
+    ("clust_results_different_convergence", "update novel only centroids on unlabeled data"): (
+        "clust",
+        "NCD k-means",
+    ),
+}
+_SAME_TABLE = {"final_table_nmi": "ncd_k_est", "final_table_ari": "ncd_k_est"}
+
+
+def compare_with_paper(folder: str | os.PathLike | None = None) -> pd.DataFrame:
+    """Every cell of the paper's result tables, and ours beside it: percent, or the estimated number of classes.
+
+    "published" is measured with the authors' published hyperparameters, "searched" with those of our own hidden-class
+    search; a method with nothing to tune has the same figure in both. A method that the paper does not have
+    ("TabularNCD, mended") has no figure of the paper. Cells not measured yet are NaN.
+
+    Returns
+    -------
+    DataFrame
+        table, metric, dataset, method, paper, paper_std, published, published_std, searched, searched_std, runs,
+        source ("original", or how the data differ from the original).
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import compare_with_paper
+    >>> cells = compare_with_paper()
+    >>> int(cells["paper"].notna().sum())
+    261
+    """
+    runs = load_results(folder)
+    runs = runs[runs["variant"] == ""]
+    cells = []
+    paper = paper_results()
+    for cell in pd.concat([paper, _cells_of_our_own(paper)]).itertuples():
+        row = {"table": cell.table, "metric": cell.metric, "dataset": cell.dataset, "method": cell.method}
+        cells.append(row | {"paper": cell.value, "paper_std": cell.std} | _ours(runs, **row))
+    table = pd.DataFrame(cells, columns=COLUMNS)
+    _fill_averages(table)
+    return table
+
+
+def _cells_of_our_own(paper: pd.DataFrame) -> pd.DataFrame:
+    """Rows for the mended TabularNCD in every table that has TabularNCD."""
+    own = paper[paper["method"] == "TabularNCD"].copy()
+    return own.assign(method=MENDED, value=np.nan, std=np.nan)
+
+
+def _ours(runs: pd.DataFrame, table: str, metric: str, dataset: str, method: str) -> dict:
+    if method == "Ground-truth":
+        k = len(ncdlib.DATASETS[dataset].novel_classes)
+        return {"published": k, "searched": k, "runs": 0, "source": "original"}
+    table, method = _SAME_RUNS.get((table, method), (_SAME_TABLE.get(table, table), method))
+    mine = runs[(runs["table"] == table) & (runs["dataset"] == dataset) & (runs["method"] == method)]
+    column = METRIC_COLUMN[metric]
+    out: dict = {"runs": 0, "source": mine["source"].iloc[0] if len(mine) else None}
+    for origin in ORIGINS:
+        values = mine.loc[mine["origin"].isin([origin, "none"]), column].dropna()
+        if len(values):
+            # A number of classes is a vote, not a mean.
+            centre = values.median() if column == "k" else 100 * values.mean()
+            out |= {origin: centre, f"{origin}_std": np.nan if column == "k" else 100 * values.std(ddof=0)}
+            out["runs"] = max(out["runs"], len(values))
+    return out
+
+
+def _fill_averages(table: pd.DataFrame) -> None:
+    """The average over the data sets, where all of them are measured."""
+    for index, row in table[table["dataset"] == "average"].iterrows():
+        parts = table[
+            (table["table"] == row["table"])
+            & (table["metric"] == row["metric"])
+            & (table["method"] == row["method"])
+            & (table["dataset"] != "average")
+        ]
+        for origin in ORIGINS:
+            if len(parts) == len(DATASETS) and parts[origin].notna().all():
+                table.loc[index, origin] = parts[origin].mean()
+        table.loc[index, "source"] = "includes the variants of human and census"
+
+
+def show_table(
+    table: str,
+    metric: str = "ACC",
+    methods: Iterable[str] | None = None,
+    folder: str | os.PathLike | None = None,
+) -> pd.DataFrame:
+    """One table of the paper, for reading: data sets down, methods across, each as paper / published / searched."""
+    cells = compare_with_paper(folder)
+    cells = cells[(cells["table"] == table) & (cells["metric"] == metric)]
+    methods = list(methods or cells["method"].unique())
+    names = [name for name in (*DATASETS, "average") if name in set(cells["dataset"])]
+    columns = pd.MultiIndex.from_product([methods, ["paper", *ORIGINS]])
+    shown = pd.DataFrame("", index=[_label(cells, n) for n in names], columns=columns)
+    for row in cells[cells["method"].isin(methods)].itertuples():
+        for column in ("paper", *ORIGINS):
+            value, std = getattr(row, column), getattr(row, f"{column}_std")
+            text = "–" if pd.isna(value) else f"{value:.0f}" if metric == "estimated k" else f"{value:.1f}"
+            shown.loc[_label(cells, row.dataset), (row.method, column)] = text + (
+                "" if pd.isna(std) else f" ± {std:.1f}"
+            )
+    return shown
+
+
+def _label(cells: pd.DataFrame, dataset: str) -> str:
+    """The paper's name of a data set, marked where ours is a variant."""
+    sources = cells.loc[cells["dataset"] == dataset, "source"].dropna()
+    variant = len(sources) > 0 and sources.iloc[0] != "original"
+    return PAPER_NAME_OF[dataset] + ("*" if variant else "")

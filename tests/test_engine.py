@@ -1,0 +1,278 @@
+"""The stacked engine against plain PyTorch (benchmarks/reference.py), and against itself."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ncdlib import PBN, Baseline, TabularNCD, make_ncd_blobs
+from ncdlib.methods import engine, tabularncd
+from ncdlib.methods.base import encode_labels
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import reference  # noqa: E402
+
+PARAMS = {
+    "PBN": [{"latent_dim": 5, "lr": 0.01, "w": 0.3}, {"latent_dim": 9, "lr": 0.001, "w": 0.8}],
+    "Baseline": [{"latent_dim": 5, "lr": 0.01}, {"latent_dim": 9, "lr": 0.001}],
+    "TabularNCD": [
+        {"latent_dim": 5, "lr": 0.01, "k_neighbors": 5, "top_k": 0.1, "w1": 0.3, "w2": 0.7, "n_clusters": 3},
+        {
+            "latent_dim": 9,
+            "lr": 0.001,
+            "k_neighbors": 20,
+            "top_k": 0.3,
+            "w1": 0.6,
+            "w2": 0.9,
+            "n_clusters": 5,
+        },
+    ],
+}
+METHODS = {"PBN": PBN, "Baseline": Baseline, "TabularNCD": TabularNCD}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_ncd_blobs(n_features=12, n_samples=400, random_state=1)
+
+
+def estimator(method, **kwargs):
+    return METHODS[method](
+        n_clusters=3, epochs=4, batch_size=64, verbose=False, **({"dropout": 0.0} | kwargs)
+    )
+
+
+def copy_into(network, stack, k):
+    """Give a reference network the weights of network k of a stack."""
+    weights = stack.extract(k)
+    for name, mlp in stack.mlps.items():
+        linears = [m for m in getattr(network, name) if isinstance(m, torch.nn.Linear)]
+        for i in range(mlp.n_layers):
+            linears[i].weight.data = torch.from_numpy(weights[f"{mlp.layer(i)}.weight"])
+            linears[i].bias.data = torch.from_numpy(weights[f"{mlp.layer(i)}.bias"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_losses_equal_the_reference_step_by_step(method, problem):
+    """Two models in one stack follow the reference's losses through 20 AdamW steps, dropout off."""
+    codes, classes = encode_labels(problem.y)
+    X = problem.X.astype(np.float32)
+    models = [estimator(method, **p) for p in PARAMS[method]]
+    for model in models:
+        model.classes_, model.latent_dim_ = classes, model.latent_dim
+        model.n_clusters_ = model.n_clusters
+    lead = models[0]
+    latent = np.array([m.latent_dim for m in models])
+    widths = [np.full(2, n) for n in (12, *engine.hidden_widths(12))]
+    stack = engine.Stack([engine.Mlp("encoder", [*widths, latent]), *lead._heads(models, 12)], [0, 1])
+    loss = lead._loss(models, stack, engine.Dropout([0.0, 0.0], torch.device("cpu")))
+    rows = lead._training_rows(codes)
+    batches = lead._make_batches(X[rows], codes[rows], torch.device("cpu"), epoch=0)
+
+    build = getattr(reference, f"{method.lower()}_network")
+    networks = []
+    for k, model in enumerate(models):
+        sizes = (12, len(classes)) + ((model.n_clusters,) if method == "TabularNCD" else ())
+        networks.append(build(*sizes, model.latent_dim, 0.0))
+        copy_into(networks[k], stack, k)
+    optimizers = [torch.optim.AdamW(n.parameters(), lr=m.lr) for n, m in zip(networks, models, strict=True)]
+    rates = torch.tensor([[m.lr] for m in models])
+
+    for step in range(20):
+        batch = batches[step % len(batches)]
+        x, y = batch.x.T, torch.from_numpy(codes[rows][batch.rows])
+        if method == "TabularNCD":
+            states = [rng.bit_generator.state for rng in stack.rngs]
+            views = tabularncd.make_views(batch, stack, torch.tensor([m.k_neighbors for m in models]))
+            for rng, state in zip(stack.rngs, states, strict=True):
+                rng.bit_generator.state = state  # the loss below draws the same views again
+        ours = loss(batch)["loss"]
+        for k, (network, optimizer, model) in enumerate(zip(networks, optimizers, models, strict=True)):
+            if method == "PBN":
+                theirs = reference.pbn_loss(network, x, y, model.w)
+            elif method == "Baseline":
+                theirs = reference.baseline_loss(network, x, y)
+            else:
+                theirs = reference.tabularncd_loss(network, x, y, views[k].T, model.w1, model.w2, model.top_k)
+            assert ours[k].item() == pytest.approx(theirs.item(), rel=2e-4), f"step {step}, model {k}"
+            optimizer.zero_grad()
+            theirs.backward()
+            optimizer.step()
+        stack.adamw_step(ours.sum(), rates)
+
+    # After training, the plain NumPy forward pass is the reference in evaluation mode (running statistics).
+    for k, network in enumerate(networks):
+        network.eval()
+        with torch.no_grad():
+            expected = network.encoder(torch.from_numpy(X)).numpy()
+        np.testing.assert_allclose(
+            engine.apply(stack.extract(k), "encoder", X), expected, rtol=1e-2, atol=1e-2
+        )
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_model_in_a_stack_equals_the_same_model_alone(method, dropout, problem):
+    est = estimator(method, dropout=dropout)
+    stacked = est.fit_many(problem.X, problem.y, PARAMS[method], [3, 4])
+    for params, seed, model in zip(PARAMS[method], [3, 4], stacked, strict=True):
+        alone = estimator(method, **({"dropout": dropout} | params), random_state=seed).fit(
+            problem.X, problem.y
+        )
+        np.testing.assert_allclose(model.history_["loss"], alone.history_["loss"], rtol=1e-4)
+        np.testing.assert_allclose(
+            model.transform(problem.X_test), alone.transform(problem.X_test), rtol=1e-2, atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_seed_same_result_and_other_seed_another(method, problem):
+    first, second, other = (
+        estimator(method, dropout=0.2, random_state=seed).fit(problem.X, problem.y) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+    np.testing.assert_array_equal(first.transform(problem.X), second.transform(problem.X))
+    assert not np.array_equal(first.transform(problem.X), other.transform(problem.X))
+
+
+def test_fused_functions_pass_gradcheck():
+    torch.manual_seed(0)
+
+    def random(*shape):
+        return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+    mask = (torch.rand(2, 3, 7, dtype=torch.float64) > 0.3) / 0.7
+    block = lambda z, scale, shift: engine.ReluNormDropout.apply(z, scale, shift, mask)[0]  # noqa: E731
+    assert torch.autograd.gradcheck(block, (random(2, 3, 7), random(2, 3, 1), random(2, 3, 1)))
+    one_hot = torch.eye(3, dtype=torch.float64)[torch.tensor([0, 2, 1, 1])].T
+    assert torch.autograd.gradcheck(
+        lambda a: engine.SoftmaxCrossEntropy.apply(a, one_hot), (random(2, 3, 4),)
+    )
+    divisor = torch.tensor([3.0, 5.0], dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda a, b: engine.SquaredError.apply(a, b, divisor), (random(2, 3, 4), random(2, 3, 4))
+    )
+    same = torch.rand(2, 5, 5, dtype=torch.float64) * 0.8 + 0.1
+    targets = (torch.rand(2, 5, 5) > 0.5).double()
+    assert torch.autograd.gradcheck(lambda s: tabularncd.PairLoss.apply(s, targets), (same.requires_grad_(),))
+
+
+def test_dropout_masks_have_the_rates_asked_for():
+    stack = engine.Stack([engine.Mlp("encoder", [np.full(2, 4), np.full(2, 50), np.full(2, 3)])], [0, 1])
+    (mask,) = engine.Dropout([0.25, 0.6], torch.device("cpu")).masks(stack, [50], 2000)
+    for k, rate in enumerate([0.25, 0.6]):
+        assert (mask[k] == 0).float().mean().item() == pytest.approx(rate, abs=0.01)
+        assert mask[k].max().item() == pytest.approx(1 / (1 - rate))
+    assert not torch.equal(mask[0] == 0, mask[1] == 0)
+
+
+def test_pseudo_labels_and_views_equal_the_reference(problem):
+    torch.manual_seed(0)
+    z = torch.randn(2, 6, 40)
+    ours = tabularncd.pseudo_labels(z, [0.1, 0.26])
+    first, second = torch.triu_indices(40, 40, offset=1)
+    for k, top_k in enumerate([0.1, 0.26]):
+        expected = reference.pseudo_labels(z[k].T, top_k)
+        torch.testing.assert_close(ours[k][first, second], expected)
+    assert tabularncd.pseudo_labels(z, [0.0, 0.01]).sum() == 0  # less than one row: no positive pair
+
+    codes, _ = encode_labels(problem.y)
+    X = problem.X.astype(np.float32)
+    batches = TabularNCD(batch_size=64)._make_batches(X, codes, torch.device("cpu"), epoch=0)
+    for batch in batches:
+        own_side = codes[batch.rows] >= 0
+        neighbour_side = codes[batch.nearest.numpy()] >= 0
+        assert np.all(neighbour_side == own_side[:, None])  # labelled rows move towards labelled ones only
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    batch = batches[1]
+    similarity = np.einsum("nf,nkf->nk", unit[batch.rows], unit[batch.nearest.numpy()])
+    assert np.all(np.diff(similarity, axis=1) <= 1e-5)  # nearest first
+
+
+def test_history_and_shapes(problem):
+    model = estimator("PBN", latent_dim=6, random_state=0).fit(problem.X, problem.y)
+    assert set(model.history_) == {"loss", "cross_entropy", "reconstruction"}
+    assert len(model.history_["loss"]) == 4
+    np.testing.assert_allclose(
+        model.history_["loss"],
+        0.5 * model.history_["cross_entropy"] + 0.5 * model.history_["reconstruction"],
+        rtol=1e-5,
+    )
+    assert model.transform(problem.X_test).shape == (len(problem.X_test), 6)
+    assert np.all(model.labels_[problem.y != -1] == -1)
+    assert set(model.labels_[problem.y == -1]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_finds_well_separated_classes(method):
+    from ncdlib import clustering_accuracy
+
+    problem = make_ncd_blobs(n_known=4, n_novel=3, n_features=10, random_state=0)
+    model = METHODS[method](n_clusters=3, epochs=60, random_state=0, verbose=False).fit(problem.X, problem.y)
+    assert clustering_accuracy(problem.y_test_novel, model.predict(problem.X_test_novel)) > 0.9
+    assert model.score_known(problem.X_test_known, problem.y_test_known) > 0.95
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_real_tables_have_simply_works(method):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(129, 3))  # 129 = 2 * 64 + 1: the last batch would have one row
+    X[:, 1] = 7.0  # a constant column
+    X[10:20] = X[0]  # duplicates
+    y = rng.integers(0, 2, size=129)
+    y[60:] = -1
+    y[0] = 5  # a class with one row
+    model = METHODS[method](n_clusters=2, epochs=2, batch_size=64, random_state=0, verbose=False).fit(X, y)
+    assert np.all(np.isfinite(model.transform(X)))
+    one_feature = METHODS[method](n_clusters=2, epochs=2, batch_size=64, random_state=0, verbose=False).fit(
+        X[:, :1], y
+    )
+    assert np.all(np.isfinite(one_feature.transform(X[:, :1])))
+    sorted_rows = METHODS[method](n_clusters=2, epochs=2, batch_size=8, random_state=0, verbose=False)
+    y_rare = np.full(129, -1)
+    y_rare[:4] = [0, 0, 1, 1]  # most batches have no labelled row
+    assert np.all(np.isfinite(sorted_rows.fit(X, y_rare).transform(X)))
+    y_rare = rng.integers(0, 2, size=129)
+    y_rare[:4] = -1  # most batches have no unlabelled row
+    assert np.all(np.isfinite(sorted_rows.fit(X, y_rare).transform(X)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"latent_dim": 0}, "latent_dim must be an integer in"),
+        ({"latent_dim": 2.5}, "latent_dim must be an integer in"),
+        ({"dropout": 1.0}, r"dropout must be a number in \[0, 1\)"),
+        ({"dropout": -0.1}, "dropout"),
+        ({"w": 1.5}, r"w must be a number in \[0, 1\]"),
+        ({"lr": 0.0}, "lr must be a number"),
+        ({"epochs": 0}, "epochs"),
+        ({"n_clusters": 10_000}, "n_clusters=10000 is more than the"),
+        ({"clusterer": "dbscan"}, "clusterer must be one of kmeans"),
+        ({"reconstruction": "max"}, "reconstruction"),
+        ({"device": "nonsense"}, "device='nonsense' cannot be used"),
+    ],
+)
+def test_hyperparameters_out_of_range_are_named(change, message, problem):
+    with pytest.raises(ValueError, match=message):
+        estimator("PBN", **change).fit(problem.X, problem.y)
+
+
+def test_divergence_is_an_error_in_fit_and_a_mark_in_fit_many(problem):
+    huge = problem.X * 1e18
+    with pytest.raises(ValueError, match="training diverged"):
+        estimator("PBN", lr=1e6).fit(huge, problem.y)
+    good, bad = estimator("PBN").fit_many(huge, problem.y, [{"lr": 1e-5, "w": 1.0}, {"lr": 1e6}], [0, 0])
+    assert bad.diverged_
+    with pytest.raises(ValueError, match="too large for float32"):
+        estimator("PBN").fit(problem.X * 1e200, problem.y)
+
+
+def test_fit_many_refuses_what_cannot_differ(problem):
+    with pytest.raises(ValueError, match="epochs must be the same for all models"):
+        estimator("PBN").fit_many(problem.X, problem.y, [{"epochs": 3}, {"epochs": 4}])
+    with pytest.raises(ValueError, match="2 parameter sets but 1 random states"):
+        estimator("PBN").fit_many(problem.X, problem.y, [{}, {}], [0])
+    assert estimator("PBN").fit_many(problem.X, problem.y, []) == []
