@@ -69,8 +69,6 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     except Timeout:
         yield False
         return
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write to {path.parent} ({error.strerror})") from error
     try:
         yield True
     finally:

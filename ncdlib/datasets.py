@@ -12,6 +12,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 from urllib.parse import urlsplit
@@ -514,18 +515,17 @@ def find_files(info: DatasetInfo, data_home: str | os.PathLike | None = None) ->
     >>> list(find_files(DATASETS["pendigits"]))
     ['pendigits.tra', 'pendigits.tes']
     """
-    folders = []
+    return {file.name: _find(Path(info.name, file.name), data_home) for file in info.files}
+
+
+def _find(file: Path, data_home: str | os.PathLike | None) -> Path | None:
     for origin, folder in (("data_home", data_home), (DATA_VARIABLE, os.environ.get(DATA_VARIABLE))):
-        if folder:
-            folders.append(Path(folder).expanduser())
-            if not folders[-1].is_dir():
-                raise DataFileError(f"there is no folder {folders[-1]}, which {origin} names")
-    folders.append(cache_dir())
-    paths = {}
-    for file in info.files:
-        candidates = (folder / info.name / file.name for folder in folders)
-        paths[file.name] = next((path for path in candidates if path.is_file()), None)
-    return paths
+        if folder and not Path(folder).expanduser().is_dir():
+            raise DataFileError(f"there is no folder {folder}, which {origin} names")
+        if folder and (path := Path(folder).expanduser() / file).is_file():
+            return path
+    path = cache_dir() / file
+    return path if path.is_file() else None
 
 
 def get_files(
@@ -593,7 +593,7 @@ def _download(info: DatasetInfo, files: list[DataFile], allow_modified: bool) ->
         ) from error
     except OSError as error:
         raise DataFileError(
-            f"cannot store data set {info.name} in {folder}: {error.strerror}. "
+            f"cannot store data set {info.name} in {folder}: {error.strerror or error}. "
             f"Set {CACHE_VARIABLE} to a folder with free space that can be written to"
         ) from error
 
@@ -727,12 +727,16 @@ def _read(info: DatasetInfo, paths: Mapping[str, Path], digests: list[str]) -> A
             with atomic_write(cached) as file:
                 np.savez(file, **arrays)
     except OSError as error:
-        warnings.warn(
-            f"cannot write to the cache folder {cache_dir()} ({error.strerror}): data sets load, but slowly; "
-            f"set {CACHE_VARIABLE} to a folder that can be written to",
-            stacklevel=3,
+        _warn_once(
+            f"cannot write to the cache folder {cache_dir()} ({error.strerror or error}): data sets load, "
+            f"but slowly; set {CACHE_VARIABLE} to a folder that can be written to"
         )
     return arrays
+
+
+@cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, stacklevel=4)  # of the caller of load_dataset
 
 
 def _check_arrays(info: DatasetInfo, arrays: Arrays) -> None:

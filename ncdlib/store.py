@@ -8,7 +8,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,21 +82,17 @@ class RowStore:
             When the file cannot be written; the rows in it stay as they are.
         """
         key = self._key_of(row)
-        try:
-            with locked(self._lock_path()):
-                text = self._read()
-                header, keys = self._parse(text)
-                if key in keys:
-                    return False
-                if header:
-                    self._check_columns(row, header)
-                    line = _line(row[column] for column in header)
-                else:
-                    line = _line(row) + _line(row.values())
-                self._write(len(text.encode()), line.encode())
-        except OSError as error:
-            message = f"cannot add a row to {self.path}: {error.strerror}; the rows before it are safe"
-            raise OSError(error.errno, message) from error
+        with self._locked("append"):
+            text = self._read()
+            header, keys = self._parse(text)
+            if key in keys:
+                return False
+            if header:
+                self._check_columns(row, header)
+                line = _line(row[column] for column in header)
+            else:
+                line = _line(row) + _line(row.values())
+            self._write(len(text.encode()), line.encode())
         return True
 
     @contextmanager
@@ -110,12 +106,19 @@ class RowStore:
         key_values : dict
             At least the key columns.
         """
-        with locked(self._lock_path(self._key_of(key_values)), wait=False) as mine:
+        digest = hashlib.sha256(_line(self._key_of(key_values)).encode()).hexdigest()[:16]
+        with self._locked(digest, wait=False) as mine:
             yield mine and key_values not in self
 
-    def _lock_path(self, key: tuple[str, ...] = ()) -> Path:
-        digest = hashlib.sha256(_line(key).encode()).hexdigest()[:16] if key else "append"
-        return self.path.with_name(f".{self.path.name}.{digest}.lock")
+    @contextmanager
+    def _locked(self, what: str, wait: bool = True) -> Iterator[bool]:
+        with ExitStack() as stack:
+            try:
+                path = self.path.with_name(f".{self.path.name}.{what}.lock")
+                mine = stack.enter_context(locked(path, wait=wait))
+            except OSError as error:
+                raise self._clear(error) from error
+            yield mine
 
     def _read(self) -> str:
         """Return the whole lines of the file."""
@@ -126,15 +129,23 @@ class RowStore:
 
     def _write(self, n_whole: int, line: bytes) -> None:
         """Put a line behind the whole ones, over what a crash may have left; undo it if it does not fit."""
-        with open(self.path, "ab") as file:
-            file.truncate(n_whole)
-            try:
-                if os.write(file.fileno(), line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.fsync(file.fileno())
-            except OSError:
+        try:
+            with open(self.path, "ab") as file:
                 file.truncate(n_whole)
-                raise
+                try:
+                    if os.write(file.fileno(), line) < len(line):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(n_whole)
+                    raise
+        except OSError as error:
+            raise self._clear(error) from error
+
+    def _clear(self, error: OSError) -> OSError:
+        return OSError(
+            error.errno, f"cannot write to {self.path} ({error.strerror}); the rows in it are safe"
+        )
 
     def _parse(self, text: str) -> tuple[list[str], set[tuple[str, ...]]]:
         """Return the columns and the keys of all rows."""

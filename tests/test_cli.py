@@ -1,0 +1,92 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ncdlib
+from ncdlib.cli import main
+
+
+@pytest.fixture(autouse=True)
+def empty_cache_and_no_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("NCDLIB_CACHE", str(tmp_path))
+    monkeypatch.setenv("NCDLIB_UCI_URL", "http://127.0.0.1:9")
+
+
+@pytest.fixture
+def ncd(monkeypatch, capsys):
+    """Call what the command `ncd` calls; return its exit code, or message, and what it printed."""
+
+    def run(*arguments, data=""):
+        monkeypatch.setenv("NCDLIB_DATA", str(data))
+        monkeypatch.setattr(sys, "argv", ["ncd", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, capsys.readouterr().out
+
+    return run
+
+
+def installed_ncd(*arguments):
+    return subprocess.run(
+        [Path(sys.executable).with_name("ncd"), *arguments],
+        env=os.environ | {"NCDLIB_DATA": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_version():
+    result = installed_ncd("--version")
+    assert (result.returncode, result.stdout) == (0, f"ncdlib {ncdlib.__version__}\n")
+
+
+def test_an_error_is_one_line_with_an_exit_code():
+    result = installed_ncd("data", "cnae9", "--download")
+    start, error = result.stderr.splitlines()
+    assert result.returncode == 1
+    assert start == "Downloading data set cnae9 from http://127.0.0.1:9/233/cnae+9.zip"
+    assert error.startswith("ncd: data set cnae9: there is no CNAE-9.data on this computer")
+
+
+def test_help_lists_the_commands(ncd):
+    code, out = ncd("--help")
+    assert code == 0 and " data " in out
+
+
+def test_data_lists_every_set_and_how_to_get_what_is_missing(ncd, tmp_path):
+    code, out = ncd("data")
+    assert code == 0
+    assert [line.split(":")[0] for line in out.splitlines() if line[0] != " "] == list(ncdlib.DATASETS)
+    assert "  letter-recognition.data  missing\n  to get what is missing: ncd data letter --download\n" in out
+    assert f"http://127.0.0.1:9/59/letter+recognition.zip into {tmp_path / 'letter'}" in out
+
+
+@pytest.mark.needs_data("human", "letter")
+def test_data_tells_where_files_are_and_whether_they_are_the_original(ncd):
+    home = Path(os.environ["NCDLIB_DATA"])
+    _, out = ncd("data", "letter", "human", data=home)
+    assert f"  letter-recognition.data  {home}/letter/letter-recognition.data: original\n" in out
+    assert f"{home}/human/train/X_train.txt: rebuilt data" in out
+    assert "missing" not in out
+
+
+def test_data_tells_of_a_file_that_is_not_the_original(ncd, tmp_path):
+    (tmp_path / "letter").mkdir()
+    (tmp_path / "letter" / "letter-recognition.data").write_text("T,1\n")
+    assert f"{tmp_path}/letter/letter-recognition.data: NOT THE ORIGINAL\n" in ncd("data", "letter")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data", "mnist"], "ncd: there is no data set 'mnist'; choose one of human, letter"),
+        (["data", "--data-home", "/nowhere"], "ncd: there is no folder /nowhere, which data_home names"),
+    ],
+)
+def test_wrong_arguments(ncd, arguments, message):
+    error, _ = ncd(*arguments)
+    assert error.startswith(message) and "\n" not in error
