@@ -6,11 +6,13 @@ from ncdlib.datasets import DATASETS, load_dataset, make_ncd_blobs
 from ncdlib.metrics import clustering_accuracy, evaluate
 from ncdlib.problem import NCDProblem
 from ncdlib.selection.hidden_classes import HiddenClassKFold
+from ncdlib.selection.search import HiddenClassSearchCV
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
 __all__ = [
     "DATASETS",
     "HiddenClassKFold",
+    "HiddenClassSearchCV",
     "KEstimate",
     "NCDProblem",
     "clustering_accuracy",
