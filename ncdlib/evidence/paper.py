@@ -23,7 +23,7 @@ DATASET_OF = {
 PAPER_NAME_OF = {ours: theirs for theirs, ours in DATASET_OF.items()}
 DATASETS = tuple(DATASET_OF.values())[:-1]
 
-_INTEGERS = {"latent_dim", "k_neighbors", "u"}
+_INTEGERS = {"latent_dim", "k_neighbors", "u", "n_clusters"}
 
 
 @cache
