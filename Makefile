@@ -65,5 +65,5 @@ lock: $(READY)
 	touch $(READY)
 
 clean:
-	rm -rf _build build dist .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find ncdlib tests book benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf _build build dist .pytest_cache .hypothesis *.egg-info
+	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name .ruff_cache \) -prune -exec rm -rf {} +

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import shutil
-from importlib.metadata import distributions
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,15 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.fileutil import copy_asset_file
 
-import ncdlib
-
 logger = logging.getLogger(__name__)
 
 WORDS_PER_MINUTE = 200
 
 
 def fingerprint(root: Path) -> str:
-    """Hash all that a chapter's numbers depend on besides its own cells: package, results, environment, this file."""
+    """Hash what a chapter's numbers depend on besides its own cells: package, results, environment, this file."""
     digest = hashlib.sha256(platform.python_version().encode())
-    digest.update("\n".join(sorted(f"{d.name}=={d.version}" for d in distributions())).encode())
+    digest.update("\n".join(sorted({f"{d.name}=={d.version}" for d in distributions()})).encode())
     files = [*root.glob("ncdlib/**/*.py"), *root.glob("results/**/*"), Path(__file__)]
     for path in sorted(path for path in files if path.is_file()):
         digest.update(f"\n{path.relative_to(root)}\n".encode() + path.read_bytes())
@@ -39,8 +38,8 @@ def fingerprint(root: Path) -> str:
 def discard_stale_build(app: Sphinx, config: Config) -> None:
     """Forget executed chapters and parsed pages when what they were made from has changed.
 
-    The execution cache looks at a chapter's own cells only: without this, a change in the package would leave the
-    old numbers on the site.
+    The execution cache looks at a chapter's own cells only: without this, a change in the package would leave
+    the old numbers on the site.
     """
     build = Path(app.outdir).parent
     stored = build / ".fingerprint"
@@ -49,7 +48,8 @@ def discard_stale_build(app: Sphinx, config: Config) -> None:
         return
     logger.info("package, results or environment changed: every chapter is executed again")
     for folder in (build / ".jupyter_cache", Path(app.doctreedir)):
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            shutil.rmtree(folder)
     Path(app.doctreedir).mkdir(parents=True)
     stored.write_text(current)
 
@@ -57,12 +57,12 @@ def discard_stale_build(app: Sphinx, config: Config) -> None:
 def keep_only_clean_build(app: Sphinx, error: Exception | None) -> None:
     """After a build with an error or warning, forget the parsed pages, so that the next build warns again."""
     if error or app._warncount:
-        shutil.rmtree(app.doctreedir, ignore_errors=True)
+        shutil.rmtree(app.doctreedir)
 
 
 def share_version(app: Sphinx, config: Config) -> None:
-    config.version = config.release = ncdlib.__version__
-    config.myst_substitutions = {**config.myst_substitutions, "version": ncdlib.__version__}
+    config.version = config.release = version("ncdlib")
+    config.myst_substitutions = {**config.myst_substitutions, "version": config.version}
 
 
 def add_plotly(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -104,11 +104,10 @@ class ChapterTimes(Directive):
 def fill_chapter_times(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for paragraph in doctree.findall(nodes.paragraph):
         if "chapter-times" in paragraph["classes"]:
-            words = sum(len(node.astext().split()) for node in doctree.findall(nodes.Text))
+            words = sum(len(prose.astext().split()) for prose in doctree.findall(nodes.paragraph))
+            minutes = math.ceil(words / WORDS_PER_MINUTE)
             seconds = app.env.nb_metadata[docname]["exec_data"]["runtime"]
-            paragraph += nodes.Text(
-                f"About {words / WORDS_PER_MINUTE:.0f} minutes to read; this page was computed in {seconds:.0f} seconds."
-            )
+            paragraph += nodes.Text(f"{minutes} min to read. Executed for this page in {seconds:.0f} s.")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -117,6 +116,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # on rows this few, threads cost more than they bring
     app.add_enumerable_node(TableFigure, "table", html=(visit_table_figure, depart_table_figure))
     app.add_transform(NumberTables)
+    app.setup_extension("quiz")
     app.add_directive("chapter-times", ChapterTimes)
     app.connect("config-inited", discard_stale_build)
     app.connect("config-inited", share_version)
