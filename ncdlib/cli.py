@@ -7,6 +7,7 @@ functions.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -69,3 +70,54 @@ def data(
         if None in paths.values():
             typer.echo(f"  to get what is missing: ncd data {info.name} --download")
             typer.echo(f"  or put the files of {archive_url(info)} into {cache_dir() / info.name}")
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"cannot write {path}: give a file in a folder that exists and can be written")
+
+
+@app.command()
+def discover(
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file.")],
+    label_column: Annotated[str, typer.Option(help="The column with the known classes; missing or -1: to discover.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table with labels here.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page that explains the classes here.")] = None,
+    method: Annotated[str, typer.Option(help="pbn, baseline, tabularncd, ncd_kmeans or ncd_sc.")] = "pbn",
+    trials: Annotated[int, typer.Option(min=0, help="Hyperparameter sets to try.")] = 20,
+    clusters: Annotated[int | None, typer.Option(min=1, help="The number of classes, if you know it.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    store: Annotated[Path | None, typer.Option(help="A file to resume the search from.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
+) -> None:
+    """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
+    from ncdlib._files import atomic_write
+    from ncdlib._table import is_parquet
+    from ncdlib.discover import discover_file
+
+    for path in filter(None, (output, report)):
+        _check_writable(path)  # before the work, not after it
+    rows, found = discover_file(
+        table,
+        label_column,
+        drop=drop or (),
+        dask=dask,
+        method=method,
+        n_trials=trials,
+        n_clusters=clusters or "silhouette",
+        store=store,
+        n_jobs=None if dask else jobs,
+        random_state=seed,
+    )
+    if output is not None:
+        labeled = rows.join(found.to_frame().add_prefix("ncd_"))
+        with atomic_write(output) as file:
+            labeled.to_parquet(file) if is_parquet(output) else labeled.to_csv(file, index=False)
+    if report is not None:
+        found.report(report)
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(found.summary().to_string(index=False))
+    typer.echo(f"{found.n_clusters} classes; stability over seeds {found.stability:.2f}")

@@ -81,15 +81,11 @@ def _lloyd(X: NDArray, centers: NDArray, max_iter: int) -> tuple[NDArray[np.int3
         sums[start] = csc_array((np.ones(n), labels[start], np.arange(n + 1)), shape=(k, n)) @ X
     counts = np.stack([np.bincount(row, minlength=k) for row in labels])
     final_labels, inertias = np.empty_like(labels), np.empty(n_starts)
-    live = np.arange(
-        n_starts
-    )  # the starts that still move; the arrays above keep a row for each of these only
+    live = np.arange(n_starts)  # the starts that still move; the arrays above keep a row for each of these only
 
     for iteration in range(max_iter):
         means = (sums / np.maximum(counts, 1)[..., None]).astype(np.float32)
-        for start in np.flatnonzero(
-            (counts == 0).any(axis=1)
-        ):  # an empty cluster restarts at the farthest row
+        for start in np.flatnonzero((counts == 0).any(axis=1)):  # an empty cluster restarts at the farthest row
             empty = np.flatnonzero(counts[start] == 0)
             off = X - means[start, labels[start]]
             means[start, empty] = X[np.einsum("ij,ij->i", off, off).argsort()[-len(empty) :]]
@@ -130,9 +126,7 @@ def _lloyd(X: NDArray, centers: NDArray, max_iter: int) -> tuple[NDArray[np.int3
             between = (sums[done] ** 2).sum(axis=2) / np.maximum(counts[done], 1)
             inertias[live[done]] = squares.sum(dtype=np.float64) - between.sum(axis=1)
             keep = ~done
-            live, labels, gap, sums, counts, centers = (
-                a[keep] for a in (live, labels, gap, sums, counts, centers)
-            )
+            live, labels, gap, sums, counts, centers = (a[keep] for a in (live, labels, gap, sums, counts, centers))
             if len(live) == 0:
                 break
     return final_labels, inertias

@@ -62,16 +62,12 @@ class HiddenClassKFold(BaseEstimator):
     [['c', 'd'], ['a', 'b'], ['a', 'd']]
     """
 
-    def __init__(
-        self, n_splits: int | None = None, n_hidden: int | None = None, random_state: int | None = 0
-    ) -> None:
+    def __init__(self, n_splits: int | None = None, n_hidden: int | None = None, random_state: int | None = 0) -> None:
         self.n_splits = n_splits
         self.n_hidden = n_hidden
         self.random_state = random_state
 
-    def get_n_splits(
-        self, X: ArrayLike | None = None, y: ArrayLike | None = None, groups: None = None
-    ) -> int:
+    def get_n_splits(self, X: ArrayLike | None = None, y: ArrayLike | None = None, groups: None = None) -> int:
         """Return the number of splits of these labels."""
         return len(self._combinations(len(encode_labels(y)[1])))
 
@@ -110,9 +106,7 @@ class HiddenClassKFold(BaseEstimator):
     def _combinations(self, n_classes: int) -> list[NDArray[np.int64]]:
         n_hidden = max(MIN_HIDDEN, n_classes // 2) if self.n_hidden is None else self.n_hidden
         if n_hidden < MIN_HIDDEN:
-            raise ValueError(
-                f"n_hidden must be at least {MIN_HIDDEN}, to see classes told apart; got {n_hidden}"
-            )
+            raise ValueError(f"n_hidden must be at least {MIN_HIDDEN}, to see classes told apart; got {n_hidden}")
         if n_classes < n_hidden + MIN_VISIBLE:
             raise ValueError(
                 f"hiding {n_hidden} known classes needs at least {n_hidden + MIN_VISIBLE} of them, "

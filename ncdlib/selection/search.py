@@ -214,9 +214,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
             first = self.cv_results_["error"][0]
             raise ValueError(f"all {self.n_iter} trials failed; the first one: {first}")
         if failed.any():
-            warnings.warn(
-                f"{failed.sum()} of {self.n_iter} trials failed: see cv_results_['error']", stacklevel=2
-            )
+            warnings.warn(f"{failed.sum()} of {self.n_iter} trials failed: see cv_results_['error']", stacklevel=2)
         self.best_index_ = int(np.nanargmax(scores))
         self.best_score_ = float(scores[self.best_index_])
         self.best_params_ = trials[self.best_index_].params
@@ -227,7 +225,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
             k = protocol.n_clusters if protocol.setting == "known" else estimated
             final = {"n_clusters": k, "random_state": _seed(seed, _REFIT)}
             began = time.perf_counter()
-            self.best_estimator_ = _configure(clone(self.estimator), self.best_params_ | final).fit(X, y)
+            self.best_estimator_ = configure(clone(self.estimator), self.best_params_ | final).fit(X, y)
             self.refit_time_ = time.perf_counter() - began
             self.labels_ = self.best_estimator_.labels_
             self.n_clusters_ = getattr(self.best_estimator_, "n_clusters_", k)
@@ -260,9 +258,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"setting must be 'known' or 'estimated', got {setting!r}")
         if setting == "known" and self.n_clusters is None:
             raise ValueError("setting='known' needs the number of novel classes: pass n_clusters")
-        if self.n_clusters is not None and not (
-            isinstance(self.n_clusters, int | np.integer) and self.n_clusters > 0
-        ):
+        if self.n_clusters is not None and not (isinstance(self.n_clusters, int | np.integer) and self.n_clusters > 0):
             raise ValueError(f"n_clusters must be a positive integer or None, got {self.n_clusters!r}")
         if self.store is not None and self.random_state is None:
             raise ValueError("a search that can be resumed needs an integer random_state")
@@ -271,7 +267,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"{type(self.estimator).__name__} has no parameter n_clusters")
         own = parameters["n_clusters"]
         return _Protocol(
-            estimator=_configure(clone(self.estimator), {"verbose": False}),
+            estimator=configure(clone(self.estimator), {"verbose": False}),
             clusters_afresh=hasattr(self.estimator, "cluster"),
             n_clusters=self.n_clusters,
             index=self.index or (own if isinstance(own, str) else "silhouette"),
@@ -313,7 +309,7 @@ def _text(distribution: Any) -> str:
     return repr(list(distribution))
 
 
-def _configure(estimator: BaseEstimator, parameters: Mapping[str, Any]) -> BaseEstimator:
+def configure(estimator: BaseEstimator, parameters: Mapping[str, Any]) -> BaseEstimator:
     """Set parameters, leaving out those of the search's own that the estimator does not have."""
     have = estimator.get_params()
     optional = ("random_state", "verbose")
@@ -426,7 +422,7 @@ def _train(
         return [ArithmeticError("training diverged") if m.diverged_ else m for m in models]
     models = []
     for parameters, seed in zip(params, seeds, strict=True):
-        model = _configure(clone(protocol.estimator), parameters | {"random_state": seed})
+        model = configure(clone(protocol.estimator), parameters | {"random_state": seed})
         try:
             models.append(model.fit(X, y))
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
@@ -497,9 +493,7 @@ class _Results:
         for other in set(table["search"]) - {self.search}:
             theirs = str(other).split(" ")
             differ = [part.rpartition(":")[0] for part in self.search.split(" ") if part not in theirs]
-            raise ValueError(
-                f"{path} was written by another search (different {', '.join(differ)}): give another file"
-            )
+            raise ValueError(f"{path} was written by another search (different {', '.join(differ)}): give another file")
         wanted = (table["trial"] < self.n_trials) & (table["fold"] < self.n_folds)
         return table[wanted].to_dict("records")
 

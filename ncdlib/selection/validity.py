@@ -231,9 +231,7 @@ def _best(name: str, ks: NDArray, scores: NDArray) -> int:
     if name == "elbow":
         knee = KneeLocator(ks, scores, curve="convex", direction="decreasing").knee if len(ks) > 2 else None
         if knee is None:
-            warnings.warn(
-                f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3
-            )
+            warnings.warn(f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3)
             return int(ks[0])
         return int(knee)
     return int(ks[np.nanargmin(scores) if name == "davies_bouldin" else np.nanargmax(scores)])
@@ -290,9 +288,7 @@ def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[n
         size = own_size[block]
         own *= size / np.maximum(size - 1, 1)  # a row is no neighbour of itself
         largest = np.maximum(own, others)
-        silhouette = np.where(
-            (size > 1) & (largest > 0), (others - own) / np.where(largest > 0, largest, 1), 0
-        )
+        silhouette = np.where((size > 1) & (largest > 0), (others - own) / np.where(largest > 0, largest, 1), 0)
         total += silhouette.sum(axis=0, dtype=np.float64)
     return total / n
 
@@ -337,9 +333,7 @@ def _spanning_tree(X: NDArray) -> tuple[NDArray, NDArray]:
     """Prim's algorithm on the complete graph: ends, of shape (n - 1, 2), and lengths of the n - 1 edges."""
     n = len(X)
     squares = np.einsum("ij,ij->i", X, X)
-    outside = np.arange(
-        n
-    )  # the rows not yet in the tree, with the nearest tree row of each and the distance to it
+    outside = np.arange(n)  # the rows not yet in the tree, with the nearest tree row of each and the distance to it
     nearest, squared = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
     ends, lengths = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
     current = 0
@@ -371,9 +365,7 @@ def _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random) -> NDArra
     known = y_all >= 0
     n_classes = int(y_known.max()) + 1
     labels, _ = many_k_means(X_all, n_classes + ks, n_runs, n_init, random)
-    return np.array(
-        [np.mean([clustering_accuracy(y_all[known], run[known]) for run in runs]) for runs in labels]
-    )
+    return np.array([np.mean([clustering_accuracy(y_all[known], run[known]) for run in runs]) for runs in labels])
 
 
 _SCORERS = {

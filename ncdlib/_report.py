@@ -1,0 +1,148 @@
+"""The HTML page of a `Discovery`: one file, no network, and nothing from the data that a browser could execute."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import ncdlib
+from ncdlib._files import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ncdlib.discover import ClassProfile, Discovery
+
+N_DIFFERENCES = 6
+UNSTABLE = 0.6
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1d2530; background: #fff; max-width: 62rem; margin: 2rem auto;
+  padding: 0 1rem; }
+h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 2.5rem; }
+table { border-collapse: collapse; margin: .5rem 0; } th, td { padding: .25rem .75rem; border-bottom: 1px solid #d5dbe3;
+  text-align: left; vertical-align: top; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
+section.class { border: 1px solid #d5dbe3; border-left: 4px solid #d1495b; border-radius: 4px; padding: .25rem 1rem;
+  margin: 1rem 0; }
+code { background: #eef1f5; padding: .1rem .3rem; border-radius: 3px; overflow-wrap: anywhere; }
+img { max-width: 100%; height: auto; } .note { color: #5c4a00; background: #fff6d9; padding: .25rem .75rem; }
+.table { overflow-x: auto; }
+"""
+
+
+def write_report(found: Discovery, path: Path) -> Path:
+    """Write the page; a report that fails leaves an old one whole."""
+    with atomic_write(path) as file:
+        file.write(_page(found).encode())
+    return path
+
+
+def _page(found: Discovery) -> str:
+    n_unlabeled = int(np.sum(found.labels >= 0))
+    known = sorted({str(c) for c in found.known if c is not None})
+    index = found.estimate.index.replace("_", " ")
+    estimated = found.estimate.n_clusters == found.n_clusters
+    how = (
+        f"the {index} index is best for this number"
+        if estimated
+        else f"the {index} index would say {found.estimate.n_clusters}"
+    )
+    warning = (
+        "<p class='note'>Fits with other seeds give quite different classes: read the result as a hint.</p>"
+        if found.stability < UNSTABLE
+        else ""
+    )
+    notes = "".join(f"<p class='note'>{escape(note)}</p>" for note in found.notes)
+    body = f"""
+<h1>{_count(found.n_clusters, "discovered class", "discovered classes")}</h1>
+<p>{_count(n_unlabeled, "unlabelled row", "unlabelled rows")} among {len(found.labels)}; known classes
+({len(known)}): {escape(", ".join(known))}. Method: {escape(type(found.model).__name__)}. Number of classes: {how}.
+Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.</p>
+{warning}{notes}
+<h2>The classes</h2>
+<div class="table">{_overview(found)}</div>
+{"".join(_profile(p, n_unlabeled) for p in found.profiles)}
+<h2>Figures</h2>
+{_figure(found)}
+{_search(found)}
+<p>Made by ncdlib {escape(ncdlib.__version__)}.</p>
+"""
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        "<meta http-equiv='Content-Security-Policy' "
+        "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">"
+        f"<title>Discovered classes</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
+    )
+
+
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Strings are escaped; numbers are aligned."""
+    head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in header)
+    lines = []
+    for row in rows:
+        cells = (f"<td>{escape(v)}</td>" if isinstance(v, str) else f"<td class='n'>{v:.3g}</td>" for v in row)
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _overview(found: Discovery) -> str:
+    return _table(
+        ["class", "rows", "stability", "nearest known class", "rule"],
+        [[p.name, str(p.size), p.stability, str(p.nearest_known), p.rule] for p in found.profiles],
+    )
+
+
+def _profile(profile: ClassProfile, n_unlabeled: int) -> str:
+    differences = _table(
+        ["feature", "in the class", "elsewhere", "difference in standard deviations"],
+        [[d.feature, d.inside, d.outside, d.standardized] for d in profile.differences[:N_DIFFERENCES]],
+    )
+    return f"""<section class="class"><h3>{escape(profile.name)}</h3>
+<p>{_count(profile.size, "row", "rows")} ({profile.share:.0%} of {n_unlabeled}), nearest to the known class
+<strong>{escape(str(profile.nearest_known))}</strong>, found again with other seeds: {profile.stability:.2f}.</p>
+<p>Rule: <code>{escape(profile.rule)}</code> ({profile.rule_precision:.0%} of the rows under it are of this class;
+it covers {profile.rule_recall:.0%} of the class)</p>
+<div class="table">{differences}</div></section>"""
+
+
+def _figure(found: Discovery) -> str:
+    import matplotlib.pyplot as plt
+
+    figure = found.plot()
+    try:
+        image = _png(figure)
+    finally:
+        plt.close(figure)
+    alt = (
+        "Three panels: the validity index against the number of classes, a map of the rows in two dimensions with "
+        "the discovered classes named, and how far each class lies from all other rows in its telling features."
+    )
+    return f"<img alt='{escape(alt)}' src='data:image/png;base64,{image}'>"
+
+
+def _png(figure: Figure) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130, facecolor="white")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _search(found: Discovery) -> str:
+    if found.search is None:
+        return ""
+    search = found.search
+    values = [[name, f"{v:.4g}" if isinstance(v, float) else str(v)] for name, v in search.best_params_.items()]
+    return f"""<h2>The search</h2>
+<p>{_count(search.n_iter, "hyperparameter set", "hyperparameter sets")} in {search.n_splits_} folds that hide known
+classes. The best one tells hidden classes apart with {escape(search.scoring.upper())} = {search.best_score_:.2f}.</p>
+{_table(["hyperparameter", "value"], values)}"""

@@ -1,0 +1,553 @@
+"""The whole procedure in one call, for one's own data: search, estimate the number of classes, fit, explain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from joblib import parallel_config
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_consistent_length
+
+from ncdlib._table import Feature, TablePreprocessor, as_frame, read_table
+from ncdlib.methods.base import UNLABELED, encode_labels
+from ncdlib.selection.hidden_classes import HiddenClassKFold
+from ncdlib.selection.search import HiddenClassSearchCV, configure
+from ncdlib.selection.validity import KEstimate, estimate_n_clusters
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = ("pbn", "baseline", "tabularncd", "ncd_kmeans", "ncd_sc")
+MIN_CLASSES_TO_SEARCH = 3  # two to hide, and one to learn from
+MAX_ROWS_DRAWN = 3_000
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a discovered class differs from all other rows in one feature.
+
+    Attributes
+    ----------
+    feature : str
+        A column, or "column is category".
+    inside, outside : float
+        Mean of the class and of all other rows, in the column's own unit; for a category, the share of rows.
+    standardized : float
+        Their difference in standard deviations of all rows.
+    """
+
+    feature: str
+    inside: float
+    outside: float
+    standardized: float
+
+
+@dataclass(frozen=True)
+class ClassProfile:
+    """What a discovered class is.
+
+    Attributes
+    ----------
+    cluster : int
+    name : str
+    size : int
+    share : float
+        Of the unlabelled rows.
+    stability : float
+        How well the class is found again with other seeds: mean overlap (intersection over union) with the best
+        matching class, between 0 and 1.
+    nearest_known : object
+        The known class with the nearest mean, in standardised features.
+    differences : list of Difference
+        The features that set it apart, the strongest first.
+    rule : str
+        Conditions that mark the class, from a shallow decision tree.
+    rule_precision, rule_recall : float
+        Share of the rows under the rule that are of the class; share of the class that is under the rule.
+    """
+
+    cluster: int
+    name: str
+    size: int
+    share: float
+    stability: float
+    nearest_known: Any
+    differences: list[Difference]
+    rule: str
+    rule_precision: float
+    rule_recall: float
+
+
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """The classes found among the unlabelled rows of a table.
+
+    Attributes
+    ----------
+    labels : array of shape (n_rows,)
+        Discovered class of each unlabelled row, from 0; -1 for rows with a known class.
+    n_clusters : int
+    estimate : KEstimate
+        The scores of each number of classes (computed even where the number was given).
+    stability : float
+        Mean adjusted Rand index between all pairs of fits that differ by their seed: near 1, the classes do not
+        depend on chance.
+    profiles : list of ClassProfile
+        What each class is.
+    search : HiddenClassSearchCV or None
+        The search for hyperparameters, where there was one.
+    notes : list of str
+        What was decided along the way, and should be known.
+    model : estimator
+        Fitted on the numbers that `preprocessor` makes of the table.
+    preprocessor : TablePreprocessor
+    """
+
+    labels: NDArray[np.int64]
+    n_clusters: int
+    estimate: KEstimate
+    stability: float
+    profiles: list[ClassProfile]
+    search: HiddenClassSearchCV | None
+    notes: list[str]
+    model: BaseEstimator
+    preprocessor: TablePreprocessor
+    known: NDArray = field(repr=False)  # the class of each row, None for unlabelled ones
+    index: pd.Index = field(repr=False)
+    numbers: NDArray[np.float64] = field(repr=False)  # what the model was fitted on
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{p.name}: {p.size}" for p in self.profiles)
+        return f"Discovery(n_clusters={self.n_clusters}, stability={self.stability:.2f}, rows={{{sizes}}})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a label for each row: its known class, or the name of its discovered class."""
+        names = {p.cluster: p.name for p in self.profiles}
+        discovered = self.labels != UNLABELED
+        label = self.known.copy()
+        label[discovered] = [names[cluster] for cluster in self.labels[discovered]]
+        return pd.DataFrame({"label": label, "discovered": discovered}, index=self.index)
+
+    def summary(self) -> pd.DataFrame:
+        """Return one line for each discovered class."""
+        return pd.DataFrame(
+            {
+                "class": [p.name for p in self.profiles],
+                "rows": [p.size for p in self.profiles],
+                "stability": [round(p.stability, 2) for p in self.profiles],
+                "nearest known": [str(p.nearest_known) for p in self.profiles],
+                "rule": [p.rule for p in self.profiles],
+                "precision": [round(p.rule_precision, 2) for p in self.profiles],
+                "recall": [round(p.rule_recall, 2) for p in self.profiles],
+            }
+        )
+
+    def predict(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.int64]:
+        """Assign new rows, of none of the known classes, to the discovered ones."""
+        return self.model.predict(self.preprocessor.transform(X))
+
+    def plot(self) -> Figure:
+        """Draw the score of each number of classes, a map of the rows, and what sets each class apart.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
+        self.estimate.plot(axes[0])
+        axes[0].set_title("How many classes?")
+        self._draw_map(axes[1])
+        self._draw_differences(axes[2])
+        return figure
+
+    def _draw_map(self, ax) -> None:
+        from ncdlib.plots import KNOWN_COLORS, NOVEL_COLORS
+
+        rows = np.arange(len(self.labels))
+        if len(rows) > MAX_ROWS_DRAWN:
+            rows = np.random.default_rng(0).choice(len(rows), MAX_ROWS_DRAWN, replace=False)
+        learned = hasattr(self.model, "transform")
+        space = self.model.transform(self.numbers[rows]) if learned else self.numbers[rows]
+        flat = np.zeros((len(rows), 2))
+        n_components = min(2, *space.shape)
+        flat[:, :n_components] = PCA(n_components, random_state=0).fit_transform(space)
+        labels = self.labels[rows]
+        known = labels == UNLABELED
+        ax.scatter(*flat[known].T, s=4, color=KNOWN_COLORS[1], alpha=0.5, label="known classes")
+        for profile in self.profiles:
+            points = flat[labels == profile.cluster]
+            color = NOVEL_COLORS[profile.cluster % len(NOVEL_COLORS)]
+            ax.scatter(*points.T, s=6, color=color, alpha=0.7)
+            if len(points):
+                ax.annotate(profile.name, np.median(points, axis=0), weight="bold", ha="center")
+        where = "in the learned space" if learned else "in the features"
+        ax.set(title=f"Rows {where}: two principal components", xticks=[], yticks=[])
+        ax.legend(loc="best", markerscale=3, frameon=False)
+
+    def _draw_differences(self, ax) -> None:
+        strongest = list(dict.fromkeys(d.feature for p in self.profiles for d in p.differences[:3]))[:15]
+        by_class = [{d.feature: d.standardized for d in p.differences} for p in self.profiles]
+        values = np.array([[line.get(name, 0.0) for line in by_class] for name in strongest])
+        limit = max(1.0, float(np.abs(values).max()))
+        image = ax.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+        ax.set_xticks(range(len(self.profiles)), [p.name for p in self.profiles], rotation=45, ha="right")
+        ax.set_yticks(range(len(strongest)), [_no_math(_shorten(name)) for name in strongest])
+        ax.set_title("What sets each class apart")
+        ax.figure.colorbar(image, ax=ax, label="standard deviations from all other rows")
+
+    def report(self, path: str | os.PathLike) -> Path:
+        """Write everything into one HTML file that needs no other file and no network.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from ncdlib._report import write_report
+
+        return write_report(self, Path(path))
+
+
+def discover(
+    X: ArrayLike | pd.DataFrame,
+    y: ArrayLike,
+    *,
+    method: str | BaseEstimator = "pbn",
+    n_trials: int = 20,
+    n_clusters: int | str = "silhouette",
+    param_distributions: Mapping[str, Any] | None = None,
+    cv: HiddenClassKFold | int | None = None,
+    n_seeds: int = 5,
+    n_jobs: int | None = None,
+    store: str | os.PathLike | None = None,
+    random_state: int = 0,
+    verbose: bool = True,
+) -> Discovery:
+    """Discover classes among the unlabelled rows of a table, and say what they are.
+
+    The paper's full procedure (Section 6): hyperparameters are searched on hidden known classes, the number of
+    new classes is estimated in the learned space, the method is fitted, and each discovered class is explained.
+
+    Parameters
+    ----------
+    X : DataFrame or array of shape (n_rows, n_columns)
+        Numbers and categories, with missing values allowed. Columns of free text or dates are refused by name.
+    y : array of shape (n_rows,)
+        The known classes; -1, None or NaN marks the rows to explain.
+    method : {"pbn", "baseline", "tabularncd", "ncd_kmeans", "ncd_sc"} or estimator, default="pbn"
+        What discovers. "ncd_kmeans" has no hyperparameters to search, and "ncd_sc" finds its own.
+    n_trials : int, default=20
+        Hyperparameter sets to try; 0 takes the method's defaults.
+    n_clusters : int or str, default="silhouette"
+        The number of classes to discover, or the validity index that estimates it.
+    param_distributions : dict, default=None
+        What to search; by default the method's ``search_space``.
+    cv : HiddenClassKFold, int or None
+        The folds of the search; by default five that hide half of the known classes.
+    n_seeds : int, default=5
+        Fits with other seeds, to see how stable the classes are.
+    n_jobs : int or None
+        Processes of the search. ``joblib.parallel_config(backend="dask")`` spreads it over a Dask cluster.
+    store : path or None
+        A file to resume the search from; see `HiddenClassSearchCV`.
+    random_state : int, default=0
+    verbose : bool, default=True
+        Show progress bars.
+
+    Returns
+    -------
+    Discovery
+
+    Examples
+    --------
+    >>> from ncdlib import discover, make_ncd_blobs
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> found = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False)
+    >>> found.n_clusters, round(found.stability, 2)
+    (3, 1.0)
+    >>> found.profiles[0].size + found.profiles[1].size + found.profiles[2].size == len(problem.X_novel)
+    True
+    """
+    table = as_frame(X)
+    codes, classes = encode_labels(y)
+    check_consistent_length(table, codes)
+    unlabeled = codes == UNLABELED
+    if not unlabeled.any():
+        raise ValueError("no row is unlabelled: mark the rows to explain with a missing label, or -1")
+    if len(classes) < 2:
+        found = "none" if len(classes) == 0 else f"one, {classes[0]!r}"
+        raise ValueError(f"at least two known classes are needed to learn from, and there is {found}")
+    if n_seeds < 1:
+        raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")
+    preprocessor = TablePreprocessor().fit(table)
+    numbers = preprocessor.transform(table)
+    notes = list(preprocessor.notes_)
+
+    estimator = _make_estimator(method, verbose)
+    if param_distributions is None and hasattr(estimator, "search_space"):
+        param_distributions = estimator.search_space(numbers.shape[1])
+    search = None
+    if not param_distributions:
+        notes.append(f"{type(estimator).__name__} needs no search for hyperparameters.")
+    elif n_trials == 0:
+        notes.append("No search was asked for: the method's default hyperparameters were used.")
+    elif len(classes) < MIN_CLASSES_TO_SEARCH:
+        notes.append(
+            f"The method's default hyperparameters were used: a search hides known classes, "
+            f"which takes at least {MIN_CLASSES_TO_SEARCH} of them, and there are {len(classes)}."
+        )
+    else:
+        search = HiddenClassSearchCV(
+            estimator,
+            param_distributions,
+            n_iter=n_trials,
+            cv=cv,
+            n_clusters=None if isinstance(n_clusters, str) else n_clusters,
+            index=n_clusters if isinstance(n_clusters, str) else None,
+            refit=False,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            store=store,
+            verbose=verbose,
+        ).fit(numbers, codes)
+        estimator.set_params(**search.best_params_)
+
+    estimator = configure(estimator, {"random_state": random_state})
+    estimate = _estimate(estimator, numbers, codes, n_clusters, random_state)
+    k = estimate.n_clusters if isinstance(n_clusters, str) else n_clusters
+    estimator.set_params(n_clusters=k)
+    model = clone(estimator).fit(numbers, codes)
+    labels = model.labels_
+    refits = _refit(estimator, numbers, codes, [random_state + 1 + i for i in range(n_seeds)])
+    if len(refits) < n_seeds:
+        notes.append(f"{n_seeds - len(refits)} of {n_seeds} fits with other seeds diverged.")
+    partitions = [refit[unlabeled] for refit in (labels, *refits)]
+    pairs = [adjusted_rand_score(a, b) for a, b in combinations(partitions, 2)]
+    stability = float(np.mean(pairs)) if pairs else np.nan
+    profiles = _profiles(labels, codes, classes, preprocessor, numbers, partitions[1:])
+    if len(profiles) < k:
+        notes.append(f"{type(model).__name__} left {k - len(profiles)} of its {k} clusters empty.")
+    known = np.full(len(codes), None, dtype=object)
+    known[~unlabeled] = classes[codes[~unlabeled]]
+    return Discovery(
+        labels=labels,
+        n_clusters=len(profiles),
+        estimate=estimate,
+        stability=stability,
+        profiles=profiles,
+        search=search,
+        notes=notes,
+        model=model,
+        preprocessor=preprocessor,
+        known=known,
+        index=table.index,
+        numbers=numbers,
+    )
+
+
+def discover_file(
+    path: str | os.PathLike,
+    label_column: str,
+    *,
+    drop: Sequence[str] = (),
+    dask: str | None = None,
+    **options: Any,
+) -> tuple[pd.DataFrame, Discovery]:
+    """Read a CSV or Parquet file and discover classes among the rows whose label is missing or -1.
+
+    Parameters
+    ----------
+    path : path
+    label_column : str
+        The column with the known classes.
+    drop : sequence of str
+        Columns to leave out.
+    dask : str or None
+        Address of the scheduler of a Dask cluster to spread the search over.
+    **options
+        Passed on to `discover`.
+
+    Returns
+    -------
+    table : DataFrame
+        The file.
+    found : Discovery
+    """
+    table = read_table(path)
+    for name in (label_column, *drop):
+        if name not in table:
+            close = get_close_matches(name, table.columns.map(str), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {_shorten(', '.join(table.columns), 200)}"
+            raise ValueError(f"{path} has no column {name!r}: {hint}")
+    labels = table[label_column].convert_dtypes().astype(object)  # whole numbers stay whole beside missing ones
+    with _dask_cluster(dask):
+        found = discover(table.drop(columns=[label_column, *drop]), labels, **options)
+    return table, found
+
+
+@contextmanager
+def _dask_cluster(address: str | None) -> Iterator[None]:
+    if address is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ValueError("a Dask cluster needs Dask: pip install 'ncdlib[dask]'") from error
+    with Client(address, timeout=10), parallel_config(backend="dask"):
+        yield
+
+
+def _make_estimator(method: str | BaseEstimator, verbose: bool) -> BaseEstimator:
+    if not isinstance(method, str):
+        return clone(method)
+    import ncdlib
+
+    by_name = {
+        "pbn": ncdlib.PBN,
+        "baseline": ncdlib.Baseline,
+        "tabularncd": ncdlib.TabularNCD,
+        "ncd_kmeans": ncdlib.NCDKMeans,
+        "ncd_sc": ncdlib.NCDSpectralClustering,
+    }
+    if method not in by_name:
+        raise ValueError(f"unknown method {method!r}: choose from {', '.join(METHODS)}")
+    return configure(by_name[method](), {"verbose": verbose})
+
+
+def _estimate(
+    estimator: BaseEstimator, X: NDArray, codes: NDArray, n_clusters: int | str, random_state: int
+) -> KEstimate:
+    """The number of classes: in the space the method learns where it does so without that number (Section 5)."""
+    novel = codes == UNLABELED
+    index = n_clusters if isinstance(n_clusters, str) else "silhouette"
+    arguments: dict[str, Any] = {"index": index, "random_state": random_state}
+    if index == "km_acc":
+        arguments |= {"X_known": X[~novel], "y_known": codes[~novel]}
+    if hasattr(estimator, "estimate_n_clusters"):
+        trained = clone(estimator).set_params(n_clusters=2).fit(X, codes)  # any number: it does not matter here
+        return trained.estimate_n_clusters(X[novel], **arguments)
+    return estimate_n_clusters(X[novel], **arguments)
+
+
+def _refit(estimator: BaseEstimator, X: NDArray, codes: NDArray, seeds: list[int]) -> list[NDArray]:
+    """Labels by fits that differ in the seed alone."""
+    if hasattr(estimator, "fit_many"):
+        models = estimator.fit_many(X, codes, [{} for _ in seeds], seeds)
+        return [model.labels_ for model in models if not model.diverged_]
+    return [configure(clone(estimator), {"random_state": seed}).fit(X, codes).labels_ for seed in seeds]
+
+
+def _profiles(
+    labels: NDArray,
+    codes: NDArray,
+    classes: NDArray,
+    preprocessor: TablePreprocessor,
+    numbers: NDArray,
+    refits: Sequence[NDArray],
+) -> list[ClassProfile]:
+    unlabeled = codes == UNLABELED
+    features = preprocessor.features_
+    units = preprocessor.readable(numbers)
+    spread = units.std(axis=0)
+    known_means = np.array([numbers[codes == c].mean(axis=0) for c in range(len(classes))])
+    profiles = []
+    for cluster in np.unique(labels[unlabeled]):
+        member = labels == cluster
+        inside, outside = units[member].mean(axis=0), units[~member].mean(axis=0)
+        standardized = np.divide(inside - outside, spread, out=np.zeros_like(spread), where=spread > 0)
+        distances = pairwise_distances(numbers[member].mean(axis=0, keepdims=True), known_means)[0]
+        rule, precision, recall = _rule(units, features, member)
+        profiles.append(
+            ClassProfile(
+                cluster=int(cluster),
+                name=f"new {cluster + 1}",
+                size=int(member.sum()),
+                share=float(member.sum() / unlabeled.sum()),
+                stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits])),
+                nearest_known=classes[distances.argmin()],
+                differences=[
+                    Difference(str(features[i]), float(inside[i]), float(outside[i]), float(standardized[i]))
+                    for i in np.argsort(-np.abs(standardized), kind="stable")
+                ],
+                rule=rule,
+                rule_precision=precision,
+                rule_recall=recall,
+            )
+        )
+    return profiles
+
+
+def _best_overlap(member: NDArray[np.bool_], partition: NDArray) -> float:
+    """Intersection over union with the cluster of another partition that matches best."""
+    candidates = [partition == cluster for cluster in np.unique(partition[member])]
+    return max(np.sum(member & c) / np.sum(member | c) for c in candidates)
+
+
+def _rule(units: NDArray, features: list[Feature], member: NDArray[np.bool_]) -> tuple[str, float, float]:
+    """The leaf of a shallow tree that marks the class best, as conditions, with its precision and recall."""
+    tree = DecisionTreeClassifier(max_depth=3, min_samples_leaf=2, class_weight="balanced", random_state=0)
+    leaf_of = tree.fit(units, member).apply(units)
+    leaves, position = np.unique(leaf_of, return_inverse=True)
+    hits = np.bincount(position, weights=member)
+    sizes = np.bincount(position)
+    best = int(np.argmax(hits / (sizes + member.sum())))  # half of the F1 score
+    node, path = 0, []
+    nodes = tree.tree_
+    while node != leaves[best]:
+        left = _reaches(nodes, nodes.children_left[node], leaves[best])
+        path.append((nodes.feature[node], nodes.threshold[node], left))
+        node = nodes.children_left[node] if left else nodes.children_right[node]
+    precision, recall = hits[best] / sizes[best], hits[best] / member.sum()
+    return _conditions(path, features) or "no short rule", float(precision), float(recall)
+
+
+def _reaches(nodes: Any, node: int, leaf: int) -> bool:
+    if node == leaf:
+        return True
+    left, right = nodes.children_left[node], nodes.children_right[node]
+    return bool(left >= 0) and (_reaches(nodes, left, leaf) or _reaches(nodes, right, leaf))
+
+
+def _conditions(path: Sequence[tuple[int, float, bool]], features: list[Feature]) -> str:
+    """Conditions along a path of (feature, threshold, below), at most two for each number."""
+    bounds: dict[int, list[float]] = {}  # feature -> (above, at most)
+    for feature, threshold, below in path:
+        bound = bounds.setdefault(feature, [-np.inf, np.inf])
+        bound[below] = min(bound[1], threshold) if below else max(bound[0], threshold)
+    parts = []
+    for number, (above, at_most) in bounds.items():
+        column, category = features[number]
+        if category is not None:
+            parts.append(f"{column} is {'' if np.isfinite(above) else 'not '}{category}")
+        elif np.isinf(above):
+            parts.append(f"{column} <= {at_most:.4g}")
+        elif np.isinf(at_most):
+            parts.append(f"{column} > {above:.4g}")
+        else:
+            parts.append(f"{above:.4g} < {column} <= {at_most:.4g}")
+    return " and ".join(parts)
+
+
+def _shorten(text: str, length: int = 30) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _no_math(text: str) -> str:
+    """A name as matplotlib should show it: a dollar sign is a dollar sign."""
+    return text.replace("$", r"\$")

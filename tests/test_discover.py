@@ -1,0 +1,351 @@
+"""The whole procedure on tables as people have them: mixed columns, missing values, odd names, odd files."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score
+from typer.testing import CliRunner
+
+from ncdlib import PBN, Discovery, NCDKMeans, NCDSpectralClustering, clustering_accuracy, discover, make_ncd_blobs
+from ncdlib._table import TablePreprocessor, read_table
+from ncdlib.cli import app
+from ncdlib.discover import _conditions, _rule
+
+matplotlib.use("Agg")
+EVIL = "<script>alert('x')</script> & $x"
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_ncd_blobs(random_state=0)
+
+
+@pytest.fixture(scope="module")
+def table(problem):
+    """Numbers, categories, flags, missing values; class names with characters that HTML and matplotlib would read."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(problem.X, columns=[f"x{i}" for i in range(problem.X.shape[1])])
+    first = problem.y_true == problem.novel_classes[0]
+    X["colour"] = pd.Categorical(np.where(first, "red", rng.choice(["blue", EVIL], len(X))))
+    X["flag"] = rng.random(len(X)) < 0.5
+    X["whole"] = pd.array(rng.integers(5, size=len(X)), dtype="Int64")
+    X["same"] = 7
+    X["nothing"] = np.nan
+    X.loc[rng.random(len(X)) < 0.1, ["x0", "colour", "whole"]] = None
+    X.index = [f"row {i}" for i in range(len(X))]
+    names = np.array([EVIL, "B", "C", "D", "?"], dtype=object)[problem.y]
+    return X, np.where(problem.y == -1, None, names)
+
+
+@pytest.fixture(scope="module")
+def found(table):
+    return discover(*table, method="ncd_kmeans", verbose=False)
+
+
+def test_finds_the_classes_of_a_mixed_table(problem, found):
+    novel = problem.y == -1
+    assert isinstance(found, Discovery) and found.n_clusters == 3
+    assert clustering_accuracy(problem.y_novel, found.labels[novel]) > 0.95
+    assert (found.labels[~novel] == -1).all()
+    assert found.stability > 0.9
+    assert found.estimate.n_clusters == 3 and len(found.estimate.scores["silhouette"]) > 10
+    assert any("'same' was left out" in note for note in found.notes)
+    assert any("needs no search" in note for note in found.notes)
+
+
+def test_profiles_say_what_the_classes_are(problem, table, found):
+    X, y = table
+    novel = problem.y == -1
+    red = found.labels[(problem.y_true == problem.novel_classes[0]) & novel][0]
+    profile = next(p for p in found.profiles if p.cluster == red)
+    assert profile.differences[0].feature == "colour is red"
+    assert profile.differences[0].inside > 0.8 and profile.differences[0].outside < 0.05
+    assert sum(p.size for p in found.profiles) == novel.sum()
+    assert sum(p.share for p in found.profiles) == pytest.approx(1)
+    for p in found.profiles:
+        member = found.labels == p.cluster
+        difference = next(d for d in p.differences if d.feature == "x3")
+        spread = X["x3"].std(ddof=0)
+        assert difference.inside == pytest.approx(X["x3"][member].mean())
+        expected = (X["x3"][member].mean() - X["x3"][~member].mean()) / spread
+        assert difference.standardized == pytest.approx(expected)
+        strengths = [abs(d.standardized) for d in p.differences]
+        assert strengths == sorted(strengths, reverse=True)
+        assert p.nearest_known in {EVIL, "B", "C", "D"}
+
+
+def test_rules_hold_for_the_rows_they_describe(table, found):
+    """A rule is read back as a person would read it, and must give its precision and recall."""
+    X, _ = table
+    filled = X[[f"x{i}" for i in range(8)]].fillna(X.median(numeric_only=True))
+    for p in found.profiles:
+        if "colour" in p.rule or "flag" in p.rule or "whole" in p.rule:
+            continue
+        under = np.ones(len(X), dtype=bool)
+        for condition in p.rule.split(" and "):
+            under &= filled.eval(condition).to_numpy()
+        member = found.labels == p.cluster
+        assert (under & member).sum() / under.sum() == pytest.approx(p.rule_precision, abs=0.02)
+        assert (under & member).sum() / member.sum() == pytest.approx(p.rule_recall, abs=0.02)
+        assert p.rule_precision > 0.8 and p.rule_recall > 0.8
+
+
+def test_conditions_read_well():
+    from ncdlib._table import Feature
+
+    features = [Feature("age"), Feature("colour", "red"), Feature("size"), Feature("shape", "round")]
+    path = [(0, 60.0, True), (1, 0.5, False), (0, 18.0, False), (2, 3.14159, True), (3, 0.5, True), (0, 40.0, True)]
+    assert _conditions(path, features) == "18 < age <= 40 and colour is red and size <= 3.142 and shape is not round"
+    rule = _rule(np.zeros((6, 1)), [Feature("age")], np.array([1, 1, 0, 0, 0, 0], dtype=bool))
+    assert rule == ("no short rule", pytest.approx(1 / 3), 1.0)
+
+
+def test_to_frame_and_predict(problem, table, found):
+    X, y = table
+    frame = found.to_frame()
+    assert list(frame.index) == list(X.index)
+    known = problem.y != -1
+    assert (frame["label"][known] == y[known]).all() and not frame["discovered"][known].any()
+    assert set(frame["label"][~known]) == {"new 1", "new 2", "new 3"} and frame["discovered"][~known].all()
+    np.testing.assert_array_equal(found.predict(X[~known]), found.labels[~known])
+    assert found.summary()["rows"].sum() == (~known).sum()
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen, self.links = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append(tag)
+        self.links += [value for name, value in attributes if name in ("src", "href")]
+
+
+def test_report_is_one_page_that_executes_nothing(found, tmp_path):
+    path = found.report(tmp_path / "report.html")
+    html = path.read_text(encoding="utf-8")
+    tags = Tags()
+    tags.feed(html)
+    assert "script" not in tags.seen and "link" not in tags.seen
+    assert all(link.startswith("data:image/png;base64,") for link in tags.links) and len(tags.links) == 1
+    assert "&lt;script&gt;alert(" in html and "<script>" not in html
+    assert "http://" not in html and "https://" not in html
+    for p in found.profiles:
+        assert f">{p.name}<" in html
+    assert "default-src 'none'" in html
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_plot_draws_three_panels(found):
+    figure = found.plot()
+    figure.canvas.draw()  # names with a dollar sign are no mathematics
+    titles = [ax.get_title() for ax in figure.axes[:3]]
+    assert titles[0] == "How many classes?" and "sets each class apart" in titles[2]
+    matplotlib.pyplot.close(figure)
+
+
+def test_with_a_search(problem):
+    """Numbers in an array; the search decides the hyperparameters, and the report says so."""
+    found = discover(problem.X, problem.y, method=PBN(epochs=10), n_trials=2, cv=2, n_seeds=2, verbose=False)
+    assert found.search.cv_results_["mean_test_score"].shape == (2,)
+    for name, value in found.search.best_params_.items():
+        assert getattr(found.model, name) == value
+    assert found.n_clusters == found.estimate.n_clusters == found.model.n_clusters_
+    again = discover(problem.X, problem.y, method=PBN(epochs=10), n_trials=2, cv=2, n_seeds=2, verbose=False)
+    np.testing.assert_array_equal(found.labels, again.labels)
+    assert found.stability == again.stability
+
+
+def test_a_given_number_of_classes_is_kept(problem):
+    found = discover(problem.X, problem.y, method="ncd_kmeans", n_clusters=2, verbose=False)
+    assert found.n_clusters == 2 and found.estimate.n_clusters == 3
+
+
+def test_methods_by_name(problem):
+    assert isinstance(discover(problem.X, problem.y, method="ncd_sc", n_seeds=1).model, NCDSpectralClustering)
+    with pytest.raises(ValueError, match="unknown method 'dbscan': choose from pbn"):
+        discover(problem.X, problem.y, method="dbscan")
+
+
+def test_two_known_classes_are_enough_without_a_search(problem):
+    some = np.isin(problem.y, [-1, *problem.known_classes[:2]])
+    model = PBN(epochs=5, verbose=False)
+    found = discover(problem.X[some], problem.y[some], method=model, n_seeds=1, verbose=False)
+    assert found.search is None
+    assert any("at least 3 of them, and there are 2" in note for note in found.notes)
+
+
+def test_other_seeds_show_what_is_unstable():
+    """One round cloud has no classes: a partition of it depends on chance, and the stability says so."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(300, 6)), rng.normal(size=(60, 6)) + 6, rng.normal(size=(60, 6)) - 6]
+    y = np.r_[np.full(300, -1), np.zeros(60), np.ones(60)]
+    found = discover(X, y, method=NCDKMeans(n_init=1), n_clusters=6, verbose=False)
+    assert found.stability < 0.7
+    assert max(p.stability for p in found.profiles) < 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": lambda y: np.where(y == -1, 0, y)}, "no row is unlabelled"),
+        ({"y": lambda y: np.where(y == 0, 0, -1)}, "at least two known classes .* there is one, "),
+        ({"y": lambda y: np.full(len(y), None)}, "at least two known classes .* there is none"),
+        ({"y": lambda y: y[:-1]}, "inconsistent"),
+        ({"n_seeds": 0}, "n_seeds must be at least 1"),
+    ],
+)
+def test_clear_errors(problem, change, message):
+    y = change.pop("y", lambda y: y)(problem.y)
+    with pytest.raises(ValueError, match=message):
+        discover(problem.X, y, method="ncd_kmeans", verbose=False, **change)
+
+
+# -- columns ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([f"Mr {i}" for i in range(100)], "'new' is text \\(100 different values in 100 rows\\)"),
+        (pd.date_range("2020", periods=100), "'new' holds dates"),
+        ([np.inf, *range(99)], "'new' has infinite values"),
+    ],
+)
+def test_columns_without_meaning_are_refused_by_name(column, message):
+    X = pd.DataFrame({"x": np.arange(100.0), "new": column})
+    with pytest.raises(ValueError, match=message):
+        TablePreprocessor().fit(X)
+
+
+def test_columns_become_numbers_and_names():
+    X = pd.DataFrame({"n": [1.0, None, 3.0, 5.0] * 50, "c": (["a", "b", None, "a"] * 50)})
+    X.loc[0, "c"] = "once"
+    preprocessor = TablePreprocessor().fit(X)
+    assert [str(f) for f in preprocessor.features_] == ["n", "c is (missing)", "c is a", "c is b", "c is a rare value"]
+    Z = preprocessor.transform(X)
+    assert Z[:, 0].mean() == pytest.approx(0) and Z[:, 0].std() == pytest.approx(1)
+    np.testing.assert_allclose(preprocessor.readable(Z)[:4, 0], [1, 3, 3, 5])
+    np.testing.assert_array_equal(Z[:4, 1:], [[0, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])
+    unseen = preprocessor.transform(pd.DataFrame({"n": [2.0], "c": ["never seen"]}))
+    assert unseen[0, -1] == 1
+    with pytest.raises(ValueError, match="no column 'c'"):
+        preprocessor.transform(X[["n"]])
+
+
+def test_odd_tables():
+    with pytest.raises(ValueError, match="rows and columns"):
+        TablePreprocessor().fit(np.arange(4))
+    with pytest.raises(ValueError, match="'a' is there twice"):
+        TablePreprocessor().fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
+    with pytest.raises(ValueError, match="no column is left"):
+        TablePreprocessor().fit(np.ones((5, 2)))
+    only_categories = TablePreprocessor().fit(pd.DataFrame({"c": list("abab")}))
+    Z = only_categories.transform(pd.DataFrame({"c": list("ba")}))
+    np.testing.assert_array_equal(only_categories.readable(Z), [[0, 1], [1, 0]])
+    mixed = np.array([[1, "a"], [2, "b"], [3, "a"]], dtype=object)
+    assert [str(f) for f in TablePreprocessor().fit(mixed).features_] == [
+        "feature 0",
+        "feature 1 is a",
+        "feature 1 is b",
+    ]
+
+
+# -- files and the command line -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a,b\n1,x\n2,y\n", {"a": [1, 2], "b": ["x", "y"]}),
+        (b"\xef\xbb\xbfa,b\n1,x\n2,y\n", {"a": [1, 2], "b": ["x", "y"]}),
+        (b"a;b\n1,5;x\n2,25;y\n", {"a": [1.5, 2.25], "b": ["x", "y"]}),
+        (b"a\tb\n1\tx\n2\ty\n", {"a": [1, 2], "b": ["x", "y"]}),
+        ("a,b\n1,é\n2,ü\n".encode("latin-1"), {"a": [1, 2], "b": ["é", "ü"]}),
+        (b"a,b\r\n1,x\r\n?,y\r\n", {"a": [1, np.nan], "b": ["x", "y"]}),
+        (b"a\n1\n2\n", {"a": [1, 2]}),
+    ],
+)
+def test_read_csv_as_people_write_it(tmp_path, content, expected):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    pd.testing.assert_frame_equal(read_table(path), pd.DataFrame(expected), check_dtype=False)
+
+
+@pytest.fixture(scope="module")
+def csv_file(problem, tmp_path_factory):
+    table = pd.DataFrame(problem.X, columns=[f"x{i}" for i in range(problem.X.shape[1])]).round(4)
+    table["class"] = np.where(problem.y == -1, np.nan, problem.y)
+    path = tmp_path_factory.mktemp("tables") / "mine.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_command_line(problem, csv_file, tmp_path):
+    """The real command, in its own process: table at the end, labels and report on disk."""
+    ncd = Path(sys.executable).with_name("ncd")
+    command = [ncd, "discover", csv_file, "--label-column", "class", "--method", "ncd_kmeans"]
+    command += ["-o", tmp_path / "labels.csv", "--report", tmp_path / "report.html"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "3 classes; stability over seeds 1.00" in done.stdout and "nearest known" in done.stdout
+    labels = pd.read_csv(tmp_path / "labels.csv")
+    known = problem.y != -1
+    assert (labels["ncd_label"][known] == problem.y[known].astype(str)).all()  # whole numbers, not 0.0
+    assert adjusted_rand_score(problem.y_novel, labels["ncd_label"][~known]) > 0.95
+    assert "class" in labels and (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_command_line_with_a_search_and_parquet(csv_file, tmp_path):
+    table = tmp_path / "mine.parquet"
+    pd.read_csv(csv_file).to_parquet(table)
+    arguments = ["discover", str(table), "--label-column", "class", "--trials", "1", "--jobs", "1", "--clusters", "3"]
+    arguments += ["-o", str(tmp_path / "labels.parquet"), "--store", str(tmp_path / "search.csv")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "search: 100%" in done.output and "best score" in done.output  # the progress bar
+    assert len(pd.read_csv(tmp_path / "search.csv")) == 5
+    assert "ncd_label" in pd.read_parquet(tmp_path / "labels.parquet")
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (None, [], "there is no file"),
+        (b"", [], "is empty"),
+        (b"  \n", [], "is empty"),
+        (b"x,class\n", [], "has no rows"),
+        (b"PK\0\0\0binary", [], "is not a text file"),
+        (b'x,class\n1,a\n"2,b\n3,c\n', [], "is not a table that can be read"),
+        (b"x,Class\n1,a\n2,b\n", [], "has no column 'class': did you mean 'Class'?"),
+        (b"x,class\n1,a\n2,b\n", ["--drop", "z"], "has no column 'z'"),
+        (b"x,class\n1,a\n2,b\n3,a\n", [], "no row is unlabelled"),
+        (b"x,class\n1,a\n2,a\n3,\n", [], "at least two known classes are needed to learn from, and there is one, 'a'"),
+        (
+            b"x,name,class\n" + b"".join(b"%d,person %d,%s\n" % (i, i, [b"a", b"b", b""][i % 3]) for i in range(30)),
+            [],
+            "the column 'name' is text (30 different values in 30 rows)",
+        ),
+        (b"x,class\n1,a\n2,b\n3,\n", ["--method", "magic"], "unknown method 'magic'"),
+        (b"x,class\n1,a\n2,b\n3,\n", ["--report", "/nowhere/at/all.html"], "cannot write /nowhere/at/all.html"),
+    ],
+)
+def test_one_line_errors(tmp_path, content, arguments, message, monkeypatch, capsys):
+    from ncdlib import cli
+
+    path = tmp_path / "mine.csv"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setattr(sys, "argv", ["ncd", "discover", str(path), "--label-column", "class", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    text = str(stop.value)
+    assert re.match("ncd: ", text) and message in text and "\n" not in text
