@@ -85,13 +85,13 @@ def pseudo_labels(z: torch.Tensor, top_k: float) -> torch.Tensor:
     n = len(z)
     first, second = torch.triu_indices(n, n, offset=1)
     similarity = F.cosine_similarity(z[first], z[second])
-    matrix = torch.full((n, n), -math.inf)
+    matrix = torch.full((n, n), -math.inf, dtype=z.dtype)
     matrix[first, second] = similarity
     matrix[second, first] = similarity
     nearest = matrix.argsort(dim=1, descending=True)[:, : int(top_k * n)]
     linked = torch.zeros(n, n, dtype=torch.bool).scatter_(1, nearest, True)
     linked = linked | linked.T
-    return linked[first, second].float()
+    return linked[first, second].to(z.dtype)
 
 
 def pair_loss(logits: torch.Tensor, targets: torch.Tensor, eps: float = 1e-7) -> torch.Tensor:

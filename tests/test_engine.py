@@ -1,13 +1,14 @@
 """The stacked engine against plain PyTorch (benchmarks/reference.py), and against itself."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from ncdlib import PBN, Baseline, TabularNCD, make_ncd_blobs
+from ncdlib import PBN, Baseline, TabularNCD, clustering_accuracy, make_ncd_blobs
 from ncdlib.methods import engine, tabularncd
 from ncdlib.methods.base import encode_labels
 
@@ -39,9 +40,8 @@ def problem():
 
 
 def estimator(method, **kwargs):
-    return METHODS[method](
-        n_clusters=3, epochs=4, batch_size=64, verbose=False, **({"dropout": 0.0} | kwargs)
-    )
+    defaults = {"n_clusters": 3, "epochs": 4, "batch_size": 64, "verbose": False, "dropout": 0.0}
+    return METHODS[method](**(defaults | kwargs))
 
 
 def copy_into(network, stack, k):
@@ -54,9 +54,20 @@ def copy_into(network, stack, k):
             linears[i].bias.data = torch.from_numpy(weights[f"{mlp.layer(i)}.bias"])
 
 
+def doubled(batch):
+    """The batch in double precision."""
+    return replace(
+        batch, **{n: v.double() for n, v in vars(batch).items() if torch.is_tensor(v) and v.is_floating_point()}
+    )
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_losses_equal_the_reference_step_by_step(method, problem):
-    """Two models in one stack follow the reference's losses through 20 AdamW steps, dropout off."""
+    """Two models in one stack follow the reference's losses through 20 AdamW steps, dropout off.
+
+    In double precision: AdamW divides by the size of the gradient, so in single precision rounding alone would soon
+    send the two ways.
+    """
     codes, classes = encode_labels(problem.y)
     X = problem.X.astype(np.float32)
     models = [estimator(method, **p) for p in PARAMS[method]]
@@ -66,19 +77,21 @@ def test_losses_equal_the_reference_step_by_step(method, problem):
     lead = models[0]
     latent = np.array([m.latent_dim for m in models])
     widths = [np.full(2, n) for n in (12, *engine.hidden_widths(12))]
-    stack = engine.Stack([engine.Mlp("encoder", [*widths, latent]), *lead._heads(models, 12)], [0, 1])
+    stack = engine.Stack(
+        [engine.Mlp("encoder", [*widths, latent]), *lead._heads(models, 12)], [0, 1], dtype=torch.float64
+    )
     loss = lead._loss(models, stack, engine.Dropout([0.0, 0.0], torch.device("cpu")))
     rows = lead._training_rows(codes)
-    batches = lead._make_batches(X[rows], codes[rows], torch.device("cpu"), epoch=0)
+    batches = [doubled(b) for b in lead._make_batches(X[rows], codes[rows], torch.device("cpu"), epoch=0)]
 
     build = getattr(reference, f"{method.lower()}_network")
     networks = []
     for k, model in enumerate(models):
         sizes = (12, len(classes)) + ((model.n_clusters,) if method == "TabularNCD" else ())
-        networks.append(build(*sizes, model.latent_dim, 0.0))
+        networks.append(build(*sizes, model.latent_dim, 0.0).double())
         copy_into(networks[k], stack, k)
     optimizers = [torch.optim.AdamW(n.parameters(), lr=m.lr) for n, m in zip(networks, models, strict=True)]
-    rates = torch.tensor([[m.lr] for m in models])
+    rates = torch.tensor([[m.lr] for m in models], dtype=torch.float64)
 
     for step in range(20):
         batch = batches[step % len(batches)]
@@ -96,7 +109,7 @@ def test_losses_equal_the_reference_step_by_step(method, problem):
                 theirs = reference.baseline_loss(network, x, y)
             else:
                 theirs = reference.tabularncd_loss(network, x, y, views[k].T, model.w1, model.w2, model.top_k)
-            assert ours[k].item() == pytest.approx(theirs.item(), rel=2e-4), f"step {step}, model {k}"
+            assert ours[k].item() == pytest.approx(theirs.item(), rel=1e-6), f"step {step}, model {k}"
             optimizer.zero_grad()
             theirs.backward()
             optimizer.step()
@@ -106,10 +119,8 @@ def test_losses_equal_the_reference_step_by_step(method, problem):
     for k, network in enumerate(networks):
         network.eval()
         with torch.no_grad():
-            expected = network.encoder(torch.from_numpy(X)).numpy()
-        np.testing.assert_allclose(
-            engine.apply(stack.extract(k), "encoder", X), expected, rtol=1e-2, atol=1e-2
-        )
+            expected = network.encoder(torch.from_numpy(X).double()).numpy()
+        np.testing.assert_allclose(engine.apply(stack.extract(k), "encoder", X), expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -118,9 +129,7 @@ def test_a_model_in_a_stack_equals_the_same_model_alone(method, dropout, problem
     est = estimator(method, dropout=dropout)
     stacked = est.fit_many(problem.X, problem.y, PARAMS[method], [3, 4])
     for params, seed, model in zip(PARAMS[method], [3, 4], stacked, strict=True):
-        alone = estimator(method, **({"dropout": dropout} | params), random_state=seed).fit(
-            problem.X, problem.y
-        )
+        alone = estimator(method, **({"dropout": dropout} | params), random_state=seed).fit(problem.X, problem.y)
         np.testing.assert_allclose(model.history_["loss"], alone.history_["loss"], rtol=1e-4)
         np.testing.assert_allclose(
             model.transform(problem.X_test), alone.transform(problem.X_test), rtol=1e-2, atol=1e-3
@@ -147,9 +156,7 @@ def test_fused_functions_pass_gradcheck():
     block = lambda z, scale, shift: engine.ReluNormDropout.apply(z, scale, shift, mask)[0]  # noqa: E731
     assert torch.autograd.gradcheck(block, (random(2, 3, 7), random(2, 3, 1), random(2, 3, 1)))
     one_hot = torch.eye(3, dtype=torch.float64)[torch.tensor([0, 2, 1, 1])].T
-    assert torch.autograd.gradcheck(
-        lambda a: engine.SoftmaxCrossEntropy.apply(a, one_hot), (random(2, 3, 4),)
-    )
+    assert torch.autograd.gradcheck(lambda a: engine.SoftmaxCrossEntropy.apply(a, one_hot), (random(2, 3, 4),))
     divisor = torch.tensor([3.0, 5.0], dtype=torch.float64)
     assert torch.autograd.gradcheck(
         lambda a, b: engine.SquaredError.apply(a, b, divisor), (random(2, 3, 4), random(2, 3, 4))
@@ -207,12 +214,11 @@ def test_history_and_shapes(problem):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_finds_well_separated_classes(method):
-    from ncdlib import clustering_accuracy
-
     problem = make_ncd_blobs(n_known=4, n_novel=3, n_features=10, random_state=0)
-    model = METHODS[method](n_clusters=3, epochs=60, random_state=0, verbose=False).fit(problem.X, problem.y)
-    assert clustering_accuracy(problem.y_test_novel, model.predict(problem.X_test_novel)) > 0.9
+    model = estimator(method, epochs=60, lr=0.01, random_state=0).fit(problem.X, problem.y)
     assert model.score_known(problem.X_test_known, problem.y_test_known) > 0.95
+    if method != "Baseline":  # it learns nothing of the unlabelled rows, and promises nothing about them
+        assert clustering_accuracy(problem.y_test_novel, model.predict(problem.X_test_novel)) > 0.9
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -226,9 +232,7 @@ def test_what_real_tables_have_simply_works(method):
     y[0] = 5  # a class with one row
     model = METHODS[method](n_clusters=2, epochs=2, batch_size=64, random_state=0, verbose=False).fit(X, y)
     assert np.all(np.isfinite(model.transform(X)))
-    one_feature = METHODS[method](n_clusters=2, epochs=2, batch_size=64, random_state=0, verbose=False).fit(
-        X[:, :1], y
-    )
+    one_feature = METHODS[method](n_clusters=2, epochs=2, batch_size=64, random_state=0, verbose=False).fit(X[:, :1], y)
     assert np.all(np.isfinite(one_feature.transform(X[:, :1])))
     sorted_rows = METHODS[method](n_clusters=2, epochs=2, batch_size=8, random_state=0, verbose=False)
     y_rare = np.full(129, -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncdlib.methods import engine
-from ncdlib.methods.deep import ProjectionNCD
+from ncdlib.methods.deep import Loss, ProjectionNCD
 
 
 class Baseline(ProjectionNCD):
@@ -108,9 +108,7 @@ class Baseline(ProjectionNCD):
         latent = np.array([m.latent_dim_ for m in models])
         return [engine.Mlp("classifier", [latent, np.full(len(models), len(models[0].classes_))])]
 
-    def _loss(
-        self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout
-    ) -> Callable[[engine.Batch], dict[str, Tensor]]:
+    def _loss(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> Loss:
         def loss(batch: engine.Batch) -> dict[str, Tensor]:
             z = engine.unit_length(engine.forward(stack, "encoder", batch.x, dropout))
             logits = engine.forward(stack, "classifier", z, dropout)

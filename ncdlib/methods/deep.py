@@ -20,11 +20,12 @@ from tqdm import tqdm
 from ncdlib.methods import engine
 from ncdlib.methods.base import UNLABELED, NCDEstimator, encode_labels
 from ncdlib.methods.kmeans import NCDKMeans
-from ncdlib.methods.spectral import SpectralClustering
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
 FLOATS_IN_A_STACK = 2**21  # activations of about this many floats keep a stack inside the processor's cache
 CLUSTERERS = ("kmeans", "ncd_kmeans", "spectral")
+
+Loss = Callable[[engine.Batch], dict[str, Tensor]]
 
 
 class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
@@ -39,11 +40,13 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         """The chains that follow the encoder."""
         raise TypeError(f"{type(self).__name__} must define its heads")
 
-    def _loss(
-        self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout
-    ) -> Callable[[engine.Batch], dict[str, Tensor]]:
+    def _loss(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> Loss:
         """A function from a batch to the losses of all models, each (K,)."""
         raise TypeError(f"{type(self).__name__} must define its loss")
+
+    def _phases(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> list[tuple[Loss, int]]:
+        """The losses to minimise one after the other, and for how many epochs; the last one's history is kept."""
+        return [(self._loss(models, stack, dropout), self.epochs)]
 
     def _training_rows(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows the network is trained on."""
@@ -89,12 +92,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         inside = inside and (value > low if open_left else value >= low)
         inside = inside and (value < high if open_right or np.isinf(high) else value <= high)
         if not inside:
-            interval = (
-                f"{'(' if open_left else '['}{low}, {high}{')' if open_right or np.isinf(high) else ']'}"
-            )
-            raise ValueError(
-                f"{name} must be {'an integer' if integer else 'a number'} in {interval}, got {value!r}"
-            )
+            interval = f"{'(' if open_left else '['}{low}, {high}{')' if open_right or np.isinf(high) else ']'}"
+            raise ValueError(f"{name} must be {'an integer' if integer else 'a number'} in {interval}, got {value!r}")
 
     # -- fitting --------------------------------------------------------------------------------------------------
 
@@ -144,13 +143,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         if len(random_states) != len(params):
             raise ValueError(f"{len(params)} parameter sets but {len(random_states)} random states")
         for name in sorted({name for p in params for name in p}.intersection(self._shared)):
-            raise ValueError(
-                f"{name} must be the same for all models of fit_many: set it on the estimator itself"
-            )
-        models = [
-            clone(self).set_params(**p, random_state=seed)
-            for p, seed in zip(params, random_states, strict=True)
-        ]
+            raise ValueError(f"{name} must be the same for all models of fit_many: set it on the estimator itself")
+        models = [clone(self).set_params(**p, random_state=seed) for p, seed in zip(params, random_states, strict=True)]
         if models:
             self._fit_models(models, X, y, fit_clusters=fit_clusters)
         return models
@@ -178,16 +172,12 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         order = sorted(range(len(models)), key=lambda i: models[i].latent_dim_)
         size = self._stack_size(X32.shape[1])
         total = len(models) * self.epochs
-        with tqdm(
-            total=total, desc=f"{type(self).__name__} epochs", disable=not self.verbose, delay=3
-        ) as progress:
+        with tqdm(total=total, desc=f"{type(self).__name__} epochs", disable=not self.verbose, delay=3) as progress:
             for start in range(0, len(models), size):
                 self._train_stack([models[i] for i in order[start : start + size]], X32, codes, progress)
         for model in models:
             latent = model._latent(X32[codes == UNLABELED])
-            model.diverged_ = not (
-                np.all(np.isfinite(latent)) and np.all(np.isfinite(model.history_["loss"]))
-            )
+            model.diverged_ = not (np.all(np.isfinite(latent)) and np.all(np.isfinite(model.history_["loss"])))
             if fit_clusters and not model.diverged_:
                 model._fit_clusters(X32, codes)
 
@@ -195,9 +185,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         units = 4 * n_features  # encoder and decoder: 2 * (3/4 + 1/2) and the latent and output layers
         return int(np.clip(FLOATS_IN_A_STACK // (units * self.batch_size), 1, 20))
 
-    def _train_stack(
-        self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64], progress: tqdm
-    ) -> None:
+    def _train_stack(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64], progress: tqdm) -> None:
         try:
             device = torch.device(self.device)
             rows = self._training_rows(codes)
@@ -209,28 +197,22 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
             heads = self._heads(models, X.shape[1])
             stack = engine.Stack([encoder, *heads], [m._network_seed for m in models], device)
         except (RuntimeError, AssertionError) as error:  # torch's words for a device that is not there
-            raise ValueError(
-                f"device={self.device!r} cannot be used: {str(error).splitlines()[0]}"
-            ) from error
+            raise ValueError(f"device={self.device!r} cannot be used: {str(error).splitlines()[0]}") from error
         dropout = engine.Dropout([m.dropout for m in models], device)
-        loss = self._loss(models, stack, dropout)
-        fixed_batches = (
-            None if self.shuffle_batches else self._make_batches(X[rows], codes[rows], device, epoch=0)
-        )
+        fixed_batches = None if self.shuffle_batches else self._make_batches(X[rows], codes[rows], device, epoch=0)
 
         def batches_of_epoch(epoch: int) -> list[engine.Batch]:
             # NOTE[DIFF]: the paper does not say that the batches are the same in every epoch; the authors' code does.
             return fixed_batches or self._make_batches(X[rows], codes[rows], device, epoch)
 
-        histories = engine.train(stack, batches_of_epoch, loss, [m.lr for m in models], self.epochs, progress)
+        for loss, epochs in self._phases(models, stack, dropout):
+            histories = engine.train(stack, batches_of_epoch, loss, [m.lr for m in models], epochs, progress)
         for k, model in enumerate(models):
             model.weights_ = stack.extract(k)
             model.history_ = histories[k]
             model._n_features_out = model.latent_dim_
 
-    def _make_batches(
-        self, X: NDArray, codes: NDArray, device: torch.device, epoch: int
-    ) -> list[engine.Batch]:
+    def _make_batches(self, X: NDArray, codes: NDArray, device: torch.device, epoch: int) -> list[engine.Batch]:
         n_classes = int(codes.max()) + 1
         return engine.make_batches(X, codes, n_classes, self.batch_size, device, shuffle_seed=epoch)
 
@@ -249,9 +231,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         codes, classes = encode_labels(y)
         unknown = np.setdiff1d(classes, self.classes_)
         if np.any(codes == UNLABELED) or len(unknown):
-            raise ValueError(
-                f"score_known takes rows of known classes only; got {list(unknown) or 'unlabelled rows'}"
-            )
+            raise ValueError(f"score_known takes rows of known classes only; got {list(unknown) or 'unlabelled rows'}")
         logits = engine.apply(self.weights_, "classifier", self._classifier_input(X))[:, : len(self.classes_)]
         return float(accuracy_score(classes[codes], self.classes_[logits.argmax(axis=1)]))
 
@@ -290,14 +270,14 @@ class ProjectionNCD(DeepNCD):
             clusterer = NCDKMeans(self.n_clusters_, random_state=self._cluster_seed).fit(Z, codes)
             self.labels_ = clusterer.labels_
         else:
-            clusterer = self.clusterer_ = self._spectral(self.n_clusters_, self._cluster_seed).fit(
-                Z[unlabeled]
-            )
+            clusterer = self.clusterer_ = self._spectral(self.n_clusters_, self._cluster_seed).fit(Z[unlabeled])
             self.labels_[unlabeled] = clusterer.labels_
         if self.clusterer != "spectral":
             self.cluster_centers_ = clusterer.cluster_centers_
 
-    def _spectral(self, n_clusters: int, random_state: int | None) -> SpectralClustering:
+    def _spectral(self, n_clusters: int, random_state: int | None):
+        from ncdlib.methods.spectral import SpectralClustering
+
         return SpectralClustering(
             n_clusters,
             s_min=self.s_min,

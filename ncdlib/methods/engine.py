@@ -63,7 +63,13 @@ def hidden_widths(n_features: int) -> tuple[int, int]:
 class Stack:
     """The parameters of K networks, their batch-norm statistics and their AdamW state."""
 
-    def __init__(self, mlps: Sequence[Mlp], seeds: Sequence[int], device: str | torch.device = "cpu"):
+    def __init__(
+        self,
+        mlps: Sequence[Mlp],
+        seeds: Sequence[int],
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ):
         self.n_models = K = len(seeds)
         self.device = torch.device(device)
         self.mlps = {mlp.name: mlp for mlp in mlps}
@@ -81,11 +87,9 @@ class Stack:
                     norms[mlp.layer(i)] = n_out
 
         n_parameters = sum(rows * columns for rows, columns in shapes.values())
-        self.values = torch.zeros(K, n_parameters, device=self.device)
+        self.values = torch.zeros(K, n_parameters, device=self.device, dtype=dtype)
         self.gradients = torch.zeros_like(self.values)
-        self.first_moments = torch.zeros_like(self.values)
-        self.second_moments = torch.zeros_like(self.values)
-        self.step_count = 0
+        self.reset_optimizer()
         self.parameters: dict[str, Tensor] = {}  # name -> (K, out, in), a view of `values`
         self.gradient_of: dict[str, Tensor] = {}  # the same views of `gradients`
         start = 0
@@ -93,12 +97,9 @@ class Stack:
             columns = slice(start, start := start + shape[0] * shape[1])
             self.parameters[name] = self.values[:, columns].view(K, *shape).detach().requires_grad_()
             self.gradient_of[name] = self.gradients[:, columns].view(K, *shape)
-        self.running_mean = {
-            layer: torch.zeros(K, units, 1, device=self.device) for layer, units in norms.items()
-        }
-        self.running_var = {
-            layer: torch.ones(K, units, 1, device=self.device) for layer, units in norms.items()
-        }
+        like = {"device": self.device, "dtype": dtype}
+        self.running_mean = {layer: torch.zeros(K, units, 1, **like) for layer, units in norms.items()}
+        self.running_var = {layer: torch.ones(K, units, 1, **like) for layer, units in norms.items()}
         self._initialise()
 
     @torch.no_grad()
@@ -109,11 +110,16 @@ class Stack:
                 for k, rng in enumerate(self.rngs):
                     n_in, n_out = int(mlp.widths[i][k]), int(mlp.widths[i + 1][k])
                     draw = rng.uniform(-1, 1, size=(n_out, n_in + 1)) / np.sqrt(n_in)
-                    draw = torch.from_numpy(draw.astype(np.float32))
+                    draw = torch.from_numpy(draw)
                     self.parameters[f"{mlp.layer(i)}.weight"][k, :n_out, :n_in] = draw[:, 1:]
                     self.parameters[f"{mlp.layer(i)}.bias"][k, :n_out] = draw[:, :1]
                 if i < mlp.n_layers - 1:
                     self.parameters[f"{mlp.layer(i)}.scale"].fill_(1.0)
+
+    def reset_optimizer(self) -> None:
+        self.first_moments = torch.zeros_like(self.values)
+        self.second_moments = torch.zeros_like(self.values)
+        self.step_count = 0
 
     def draw_noise(self, n_values: int) -> Tensor:
         """(K, n_values) uniform 16-bit integers, each network's from its own generator."""
@@ -191,7 +197,7 @@ class ReluNormDropout(torch.autograd.Function):
 
 
 class Dropout:
-    """Dropout masks for all networks: one draw of noise for each forward pass, each network compared with its own rate."""
+    """Dropout masks: one draw of noise for each forward pass, each network compared with its own rate."""
 
     def __init__(self, rates: Sequence[float], device: torch.device):
         rates = torch.tensor(rates, dtype=torch.float64)
@@ -206,9 +212,7 @@ class Dropout:
             return
         noise = stack.draw_noise(sum(units) * n_rows)
         keep = torch.empty(noise.shape, device=noise.device)
-        torch.ge(
-            noise, self.threshold, out=keep
-        )  # straight into floats: a boolean mask is much slower to apply
+        torch.ge(noise, self.threshold, out=keep)  # straight into floats: a boolean mask is much slower to apply
         keep.mul_(self.factor)
         start = 0
         for n in units:
@@ -325,6 +329,7 @@ def train(
     progress: tqdm | None = None,
 ) -> list[dict[str, NDArray[np.float64]]]:
     """Minimise each network's own ``loss(batch)["loss"]``, a (K,) tensor; return every network's losses per epoch."""
+    stack.reset_optimizer()
     rates = torch.tensor(lr, dtype=torch.float32, device=stack.device)[:, None]
     per_epoch: list[dict[str, Tensor]] = []
     for epoch in range(epochs):
@@ -339,9 +344,7 @@ def train(
         per_epoch.append({name: value / len(batches) for name, value in totals.items()})
         if progress is not None:
             progress.update(stack.n_models)
-    history = {
-        name: torch.stack([e[name] for e in per_epoch]).double().cpu().numpy() for name in per_epoch[0]
-    }
+    history = {name: torch.stack([e[name] for e in per_epoch]).double().cpu().numpy() for name in per_epoch[0]}
     return [{name: values[:, k] for name, values in history.items()} for k in range(stack.n_models)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy import stats
 from torch import Tensor
 
 from ncdlib.methods import engine
-from ncdlib.methods.deep import DeepNCD, ProjectionNCD
+from ncdlib.methods.deep import DeepNCD, Loss, ProjectionNCD
 
 
 class PBN(ProjectionNCD):
@@ -130,9 +130,7 @@ class PBN(ProjectionNCD):
         n_classes = np.full(len(models), len(models[0].classes_))
         return [engine.Mlp("decoder", [latent, *mirrored]), engine.Mlp("classifier", [latent, n_classes])]
 
-    def _loss(
-        self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout
-    ) -> Callable[[engine.Batch], dict[str, Tensor]]:
+    def _loss(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> Loss:
         w = torch.tensor([m.w for m in models], dtype=torch.float32, device=stack.device)
 
         def loss(batch: engine.Batch) -> dict[str, Tensor]:

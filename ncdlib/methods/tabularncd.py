@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -15,11 +15,12 @@ from torch import Tensor
 
 from ncdlib.methods import engine
 from ncdlib.methods.base import UNLABELED
-from ncdlib.methods.deep import DeepNCD
+from ncdlib.methods.deep import DeepNCD, Loss
 from ncdlib.selection.validity import estimate_n_clusters
 
 QUEUE_ROWS = 2000  # latest rows of each side that a view may move towards
 MAX_NEIGHBORS = 100  # the largest k_neighbors of the paper's search
+MASKED_SHARE = 0.3  # features replaced in the self-supervised training
 PAIR_EPS = 1e-7  # keeps the logarithms of the pair loss finite
 
 
@@ -46,12 +47,15 @@ class TabularNCD(DeepNCD):
     k_neighbors : int
         A view moves towards one of this many nearest rows, 1 to 100.
     top_k : float
-        Fraction of the unlabelled rows of a batch that each row is paired with, in [0, 1]. The authors' code divides its
-        `top_k` by 100 once more: for its published values, pass ``top_k / 100``.
+        Fraction of the unlabelled rows of a batch that each row is paired with, in [0, 1]. The authors' code divides
+        its `top_k` by 100 once more: for its published values, pass ``top_k / 100``.
     w1, w2 : float
         Weights of the classification and of the pair loss against the consistency of views, in [0, 1].
     epochs, batch_size : int
         Length and batch size of the training.
+    pretrain_epochs : int
+        Epochs of self-supervised training before: tell which features of a row were replaced by those of other rows,
+        and what they were. The paper describes it; its experiments do without.
     shuffle_batches : bool
         New batches in every epoch instead of the same ones.
     device : str
@@ -80,6 +84,8 @@ class TabularNCD(DeepNCD):
     [-1]
     """
 
+    _shared: ClassVar = (*DeepNCD._shared, "pretrain_epochs")
+
     def __init__(
         self,
         n_clusters: int | str = "silhouette",
@@ -93,6 +99,7 @@ class TabularNCD(DeepNCD):
         w2: float = 0.8,
         epochs: int = 200,
         batch_size: int = 512,
+        pretrain_epochs: int = 0,
         shuffle_batches: bool = False,
         device: str = "cpu",
         verbose: bool = True,
@@ -108,6 +115,7 @@ class TabularNCD(DeepNCD):
         self.w2 = w2
         self.epochs = epochs
         self.batch_size = batch_size
+        self.pretrain_epochs = pretrain_epochs
         self.shuffle_batches = shuffle_batches
         self.device = device
         self.verbose = verbose
@@ -131,6 +139,7 @@ class TabularNCD(DeepNCD):
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
         self._check_number("k_neighbors", 1, MAX_NEIGHBORS, integer=True)
+        self._check_number("pretrain_epochs", 0, np.inf, integer=True)
         for name in ("top_k", "w1", "w2"):
             self._check_number(name, 0, 1)
 
@@ -157,27 +166,20 @@ class TabularNCD(DeepNCD):
             engine.Mlp("cluster_head", [latent, n_clusters]),
         ]
 
-    def _make_batches(
-        self, X: NDArray, codes: NDArray, device: torch.device, epoch: int
-    ) -> list[TabularBatch]:
+    def _make_batches(self, X: NDArray, codes: NDArray, device: torch.device, epoch: int) -> list[TabularBatch]:
         return [
             TabularBatch.extend(batch, nearest, X, device)
             for batch, nearest in with_nearest_rows(super()._make_batches(X, codes, device, epoch), X)
         ]
 
-    def _loss(
-        self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout
-    ) -> Callable[[TabularBatch], dict[str, Tensor]]:
+    def _loss(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> Loss:
         def column(values: Sequence[float]) -> Tensor:
             return torch.tensor(values, dtype=torch.float32, device=stack.device)
 
         w1, w2 = column([m.w1 for m in models]), column([m.w2 for m in models])
         n_clusters = column([m.n_clusters_ for m in models])
         # -inf for the clusters that a model with fewer of them does not have
-        absent = (
-            torch.arange(int(n_clusters.max()), device=stack.device)[None, :, None]
-            >= n_clusters[:, None, None]
-        )
+        absent = torch.arange(int(n_clusters.max()), device=stack.device)[None, :, None] >= n_clusters[:, None, None]
         absent = torch.zeros(absent.shape, device=stack.device).masked_fill_(absent, -torch.inf)
         k_neighbors = torch.tensor([m.k_neighbors for m in models], device=stack.device)
         top_k = [m.top_k for m in models]
@@ -252,9 +254,7 @@ class TabularBatch(engine.Batch):
     targets: Tensor  # (known classes + 1, rows), one-hot; the last class is "unlabelled"
 
     @classmethod
-    def extend(
-        cls, batch: engine.Batch, nearest: NDArray[np.int64], X: NDArray, device: torch.device
-    ) -> Self:
+    def extend(cls, batch: engine.Batch, nearest: NDArray[np.int64], X: NDArray, device: torch.device) -> Self:
         n_classes, n_rows = len(batch.one_hot), batch.x.shape[1]
         targets = torch.zeros(n_classes + 1, n_rows, device=device)
         targets[:n_classes, : batch.n_labeled] = batch.one_hot
@@ -268,9 +268,7 @@ class TabularBatch(engine.Batch):
         )
 
 
-def with_nearest_rows(
-    batches: Sequence[engine.Batch], X: NDArray
-) -> list[tuple[engine.Batch, NDArray[np.int64]]]:
+def with_nearest_rows(batches: Sequence[engine.Batch], X: NDArray) -> list[tuple[engine.Batch, NDArray[np.int64]]]:
     """Each row's most cosine-similar rows of its own side, among its batch and the queue of the latest rows.
 
     The batches repeat, so from the second epoch on the queue holds the same rows each time a batch comes round: one
@@ -298,14 +296,10 @@ def with_nearest_rows(
 def make_views(batch: TabularBatch, stack: engine.Stack, k_neighbors: Tensor) -> Tensor:
     """Each row moved a random fraction of the way to one of its nearest rows: (K, features, rows)."""
     n_rows = len(batch.rows_first)
-    uniform = (stack.draw_noise(2 * n_rows).int() + 2**15).view(
-        stack.n_models, 2, n_rows
-    )  # integers below 2**16
+    uniform = (stack.draw_noise(2 * n_rows).int() + 2**15).view(stack.n_models, 2, n_rows)  # integers below 2**16
     choice = (uniform[:, 0] * k_neighbors[:, None]) >> 16
-    neighbours = batch.data[
-        batch.nearest[torch.arange(n_rows, device=choice.device), choice]
-    ]  # (K, rows, features)
-    fraction = (uniform[:, 1] * 2.0**-16)[:, :, None]
+    neighbours = batch.data[batch.nearest[torch.arange(n_rows, device=choice.device), choice]]  # (K, rows, features)
+    fraction = (uniform[:, 1] * 2.0**-16).to(batch.data.dtype)[:, :, None]
     return torch.lerp(batch.rows_first.expand_as(neighbours), neighbours, fraction).transpose(1, 2)
 
 
@@ -328,7 +322,7 @@ def pseudo_labels(z: Tensor, top_k: Sequence[float]) -> Tensor:
 
 
 class PairLoss(torch.autograd.Function):
-    """Mean binary cross-entropy over all pairs of different rows: (K, rows, rows) probabilities and 0/1 targets -> (K,)."""
+    """Mean binary cross-entropy over all pairs of different rows: probabilities and targets (K, rows, rows) -> (K,)."""
 
     @staticmethod
     def forward(ctx, same: Tensor, targets: Tensor) -> Tensor:
