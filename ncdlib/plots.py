@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -16,12 +18,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import studentized_range
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.metrics.pairwise import euclidean_distances
 
 from ncdlib.problem import NCDProblem
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
     from IPython.display import HTML
 
@@ -152,7 +156,7 @@ def plot_matching(y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int
     return fig
 
 
-def show_plotly(fig: go.Figure, alt: str) -> HTML:
+def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -> HTML:
     """Show an interactive figure in a chapter without a request to any other host.
 
     In the built book plotly's script is loaded from the site's own files; in a notebook the output holds it.
@@ -162,6 +166,8 @@ def show_plotly(fig: go.Figure, alt: str) -> HTML:
     fig : plotly.graph_objects.Figure
     alt : str
         What the figure shows, for readers who cannot see it.
+    hover_images : array of shape (n_images, height, width), optional
+        Pictures to show beside the pointer: that of a point is the one whose number is the point's ``customdata``.
 
     Examples
     --------
@@ -174,8 +180,45 @@ def show_plotly(fig: go.Figure, alt: str) -> HTML:
     from IPython.display import HTML
 
     in_book = "NCDLIB_BOOK" in os.environ
-    body = fig.to_html(full_html=False, include_plotlyjs=not in_book, config={"displaylogo": False, "responsive": True})
-    return HTML(f'<div role="figure" aria-label="{escape(alt)}">{body}</div>')
+    body = fig.to_html(
+        full_html=False,
+        include_plotlyjs=not in_book,
+        config={"displaylogo": False, "responsive": True},
+        post_script=None if hover_images is None else _hover_script(hover_images),
+    )
+    return HTML(f'<div role="figure" aria-label="{escape(alt)}" style="position: relative">{body}</div>')
+
+
+def _hover_script(images: NDArray, zoom: int = 6) -> str:
+    """JavaScript that shows a point's picture: a small window on one PNG with all pictures."""
+    n_images, height, width = images.shape
+    columns = int(np.ceil(np.sqrt(n_images)))
+    rows = -(-n_images // columns)
+    tiles = np.zeros((rows * columns, height, width))
+    tiles[:n_images] = images / images.max()
+    sheet = tiles.reshape(rows, columns, height, width).swapaxes(1, 2).reshape(rows * height, columns * width)
+    png = io.BytesIO()
+    plt.imsave(png, sheet, cmap="gray_r", format="png", vmin=0, vmax=1)
+    address = "data:image/png;base64," + base64.b64encode(png.getvalue()).decode()
+    w, h = zoom * width, zoom * height
+    return f"""
+    const plot = document.getElementById("{{plot_id}}"), picture = document.createElement("div");
+    picture.style.cssText = "position:absolute; display:none; pointer-events:none; z-index:10; width:{w}px; "
+      + "height:{h}px; border:1px solid #444; image-rendering:pixelated; background-size:{w * columns}px {h * rows}px; "
+      + "background-image:url({address})";
+    plot.parentElement.appendChild(picture);
+    plot.on("plotly_hover", (hover) => {{
+      const number = hover.points[0].customdata;
+      if (!Number.isInteger(number)) return;
+      const frame = plot.getBoundingClientRect(), x = hover.event.clientX - frame.left;
+      const left = {w} * (number % {columns}), top = {h} * Math.floor(number / {columns});
+      picture.style.backgroundPosition = `-${{left}}px -${{top}}px`;
+      picture.style.left = (x < frame.width / 2 ? x + 14 : x - {w + 14}) + "px";
+      picture.style.top = Math.max(0, hover.event.clientY - frame.top - {h + 14}) + "px";
+      picture.style.display = "block";
+    }});
+    plot.on("plotly_unhover", () => {{ picture.style.display = "none"; }});
+    """
 
 
 def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None) -> Axes:
@@ -262,3 +305,89 @@ def add_slider(frames: Mapping[str, Sequence[go.Scatter]], layout: Mapping | Non
             **(layout or {}),
         },
     )
+
+
+def plot_critical_difference(errors: pd.DataFrame, *, alpha: float = 0.05) -> Figure:
+    """Draw the mean ranks of several competitors on several problems, with the Nemenyi test (Demsar, 2006).
+
+    Competitors that the test does not tell apart at the level `alpha` are joined by a bar. The critical difference, the
+    distance of mean ranks from which on it does, is drawn above the axis.
+
+    Parameters
+    ----------
+    errors : DataFrame
+        Problems down, competitors across; low is good. Ties share their ranks.
+    alpha : float, default=0.05
+        Level of the test.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ncdlib.plots import plot_critical_difference
+    >>> errors = pd.DataFrame({"a": [0, 1, 0, 2], "b": [1, 2, 1, 3], "c": [5, 4, 6, 9]})
+    >>> figure = plot_critical_difference(errors)
+    >>> sorted(text.get_text() for text in figure.axes[0].texts)[-1]
+    'critical difference 1.66'
+    """
+    import scikit_posthocs as posthocs
+
+    n_problems, n_competitors = errors.shape
+    ranks = errors.rank(axis=1).mean()
+    p_values = posthocs.posthoc_nemenyi_friedman(errors)
+    # a studentised range with infinitely many degrees of freedom
+    quantile = studentized_range.ppf(1 - alpha, n_competitors, np.inf) / np.sqrt(2)
+    difference = quantile * np.sqrt(n_competitors * (n_competitors + 1) / (6 * n_problems))
+    fig, ax = plt.subplots(figsize=(8, 1.3 + 0.25 * n_competitors))
+    posthocs.critical_difference_diagram(
+        ranks,
+        p_values,
+        ax=ax,
+        alpha=alpha,
+        label_fmt_left="{label} ({rank:.1f}) ",
+        label_fmt_right=" ({rank:.1f}) {label}",
+        color_palette=dict.fromkeys(errors, "black"),
+        crossbar_props={"color": NOVEL_COLORS[0], "marker": None, "linewidth": 3},
+    )
+    top = ax.get_ylim()[1] + 0.6
+    ax.plot([1, 1 + difference], [top, top], color="black", lw=1.5, marker="|", clip_on=False)
+    ax.text(1 + difference + 0.1, top, f"critical difference {difference:.2f}", va="center")
+    ax.set(xlim=(1, max(n_competitors, 1 + difference)))
+    return fig
+
+
+def plot_hidden_against_novel(
+    hidden: ArrayLike, novel: ArrayLike, *, ax: Axes | None = None, color: str | None = None, title: str = ""
+) -> Axes:
+    """Scatter the score of hyperparameter sets on hidden classes against that on novel ones, with their correlation.
+
+    Parameters
+    ----------
+    hidden, novel : array of shape (n_trials,)
+        Scores of the same hyperparameter sets; a set with a NaN is left out.
+    ax : matplotlib Axes, optional
+        Where to draw; the current axes by default.
+    color : str, optional
+        Of the points; PBN's by default.
+    title : str
+        Stands before the correlation.
+
+    Examples
+    --------
+    >>> from ncdlib.plots import plot_hidden_against_novel
+    >>> ax = plot_hidden_against_novel([0.1, 0.5, 0.9], [0.2, 0.4, 0.6], title="PBN")
+    >>> ax.get_title(loc="left")
+    'PBN: r = 1.00 (3 trials)'
+    """
+    ax = plt.gca() if ax is None else ax
+    hidden, novel = np.asarray(hidden, dtype=float), np.asarray(novel, dtype=float)
+    there = np.isfinite(hidden) & np.isfinite(novel)
+    correlation = np.corrcoef(hidden[there], novel[there])[0, 1]
+    best = np.flatnonzero(there)[hidden[there].argmax()]
+    ax.plot([0, 1], [0, 1], color="grey", lw=1, ls=":")
+    ax.plot(hidden, novel, "o", color=color or PALETTE["PBN"], alpha=0.7)
+    ax.plot(hidden[best], novel[best], "o", mfc="none", mec="black", ms=12)
+    ax.annotate("chosen", (hidden[best], novel[best]), xytext=(0, 9), textcoords="offset points", ha="center")
+    ax.set(xlabel="ARI on hidden classes", ylabel="ARI on novel classes", aspect="equal")
+    ax.set(xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
+    ax.set_title(f"{title}{': ' if title else ''}r = {correlation:.2f} ({there.sum()} trials)", loc="left")
+    return ax
