@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from ncdlib._files import atomic_write
 
 UNLABELED = -1
 
@@ -124,57 +125,60 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
         tags.target_tags.required = True
         return tags
 
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray]]:
+        """The model as what JSON can hold, and arrays; the inverse of `_from_state`."""
+        params = self.get_params(deep=False)
+        meta: dict[str, Any] = {"class": type(self).__name__, "params": params, "plain": {}, "nested": {}}
+        arrays: dict[str, NDArray] = {}
+        for name, value in vars(self).items():
+            if name in params:
+                continue
+            if isinstance(value, NCDEstimator):
+                meta["nested"][name], inner = value._state()
+                arrays |= {f"{name}:{key}": array for key, array in inner.items()}
+            elif isinstance(value, np.ndarray):  # labels of type object are strings
+                arrays[name] = value.astype(str) if value.dtype.kind == "O" else value
+            elif isinstance(value, dict) and all(isinstance(v, np.ndarray) for v in value.values()):
+                arrays |= {f"{name}/{key}": array for key, array in value.items()}
+            else:
+                meta["plain"][name] = value
+        return meta, arrays
+
     def save(self, path: str | os.PathLike) -> Path:
         """Write the fitted model to one ``.npz`` file (arrays and JSON, no pickle); read it with `ncdlib.load`."""
         check_is_fitted(self)
-        arrays: dict[str, NDArray] = {}
-        plain: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            if name in self.get_params(deep=False):
-                continue
-            if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-                arrays[name] = value
-            elif isinstance(value, np.ndarray):  # labels of type object: plain strings
-                arrays[name] = value.astype(str)
-            elif isinstance(value, dict) and all(isinstance(v, np.ndarray) for v in value.values()):
-                arrays |= {f"{name}/{key}": v for key, v in value.items()}
-            else:
-                plain[name] = value
-        meta = {
-            "class": type(self).__name__,
-            "ncdlib": version("ncdlib"),
-            "params": self.get_params(deep=False),
-            "plain": plain,
-        }
+        meta, arrays = self._state()
+        meta["ncdlib"] = version("ncdlib")
         try:
             text = json.dumps(meta, default=_plain_number)
         except TypeError as error:
             raise TypeError(f"cannot save {type(self).__name__}: {error} (use an int random_state)") from error
         path = Path(path)
-        # Written beside its final name, then moved there: an interrupted save leaves the old file whole.
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
-            try:
-                np.savez(file, __meta__=np.array(text), **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        with atomic_write(path) as file:
+            np.savez(file, __meta__=np.array(text), **arrays)
         return path
 
-    @classmethod
-    def _from_saved(cls, meta: dict[str, Any], arrays: dict[str, NDArray]) -> Self:
-        model = cls(**meta["params"])
-        for name, value in meta["plain"].items():
-            setattr(model, name, value)
-        for name, value in arrays.items():
-            owner, _, key = name.partition("/")
-            if key:
-                vars(model).setdefault(owner, {})[key] = value
-            else:
-                setattr(model, name, value)
-        return model
+
+def _from_state(meta: dict[str, Any], arrays: dict[str, NDArray]) -> NCDEstimator:
+    import ncdlib  # the public names are the only classes a file may ask for
+
+    cls = getattr(ncdlib, meta["class"])
+    if not issubclass(cls, NCDEstimator):
+        raise TypeError(meta["class"])
+    model = cls(**meta["params"])
+    vars(model).update(meta["plain"])
+    inner: dict[str, dict[str, NDArray]] = {name: {} for name in meta["nested"]}
+    for name, array in arrays.items():
+        nested, is_nested, inner_name = name.partition(":")
+        owner, is_entry, key = name.partition("/")
+        if is_nested:
+            inner[nested][inner_name] = array
+        elif is_entry:
+            vars(model).setdefault(owner, {})[key] = array
+        else:
+            setattr(model, name, array)
+    vars(model).update({name: _from_state(meta["nested"][name], inner[name]) for name in inner})
+    return model
 
 
 def _plain_number(value: Any) -> Any:
@@ -191,17 +195,11 @@ def load(path: str | os.PathLike) -> NCDEstimator:
     ValueError
         When the file is not a model of this package (nothing in it is executed, whatever it is).
     """
-    import ncdlib  # the public names are the only classes a file may ask for
-
     try:
         with np.load(path, allow_pickle=False) as data:
             meta = json.loads(str(data["__meta__"]))
-            arrays = {name: data[name] for name in data.files if name != "__meta__"}
-        cls = getattr(ncdlib, meta["class"])
-        if not issubclass(cls, NCDEstimator):
-            raise TypeError(meta["class"])
+            return _from_state(meta, {name: data[name] for name in data.files if name != "__meta__"})
     except FileNotFoundError:
         raise
     except Exception as error:
         raise ValueError(f"{os.fspath(path)} is not a model saved by ncdlib ({error})") from error
-    return cls._from_saved(meta, arrays)
