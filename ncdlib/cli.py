@@ -121,3 +121,57 @@ def discover(
         typer.echo(f"note: {note}")
     typer.echo(found.summary().to_string(index=False))
     typer.echo(f"{found.n_clusters} classes; stability over seeds {found.stability:.2f}")
+
+
+@app.command()
+def reproduce(
+    what: Annotated[
+        list[str] | None, typer.Argument(help="Tables (clust, ncd, ...) or search; all by default.")
+    ] = None,
+    datasets: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = "",
+    methods: Annotated[str, typer.Option(help="Methods, separated by semicolons.")] = "",
+    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each search.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="At most so many runs of each cell.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing, and how long it may take.")] = False,
+    budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after so many minutes.")] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Show how many figures of the paper agree.")] = False,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler; its workers must see results/.")
+    ] = None,
+) -> None:
+    """Measure what results/ does not hold yet of the paper's tables and figures. Stop and start again at any moment."""
+    from ncdlib.discover import _dask_cluster
+    from ncdlib.evidence import load_results, runner
+    from ncdlib.evidence.store import results_folder
+
+    if summary:
+        typer.echo(runner.summary().to_string(index=False))
+        return
+    split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
+    missing = runner.pending_jobs(what or (), split(datasets, ","), split(methods, ";"), runs=runs, trials=trials)
+    if dry_run:
+        typer.echo("\n".join(runner.plan(missing, load_results())))
+        return
+    try:
+        with _dask_cluster(dask):
+            n_rows = runner.reproduce(missing, n_jobs=jobs, budget_minutes=budget, trials=trials)
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; all that was finished is in {results_folder()}: the same command goes on", err=True)
+        raise typer.Exit(130) from None
+    typer.echo(f"{n_rows} rows measured, in {results_folder()}; what is missing now: ncd reproduce --dry-run")
+
+
+@app.command()
+def verify(
+    table: Annotated[str, typer.Argument(help="The paper's label of a table: clust, ncd, ncd_k_est, ...")],
+    dataset: Annotated[str, typer.Option(help="A data set.")],
+    method: Annotated[str, typer.Option(help="A method, as the table names it.")],
+    runs: Annotated[int | None, typer.Option(min=1, help="Measure so many runs; by default all of the cell.")] = None,
+    variant: Annotated[str, typer.Option(help="Which problem, where a table has several on one data set.")] = "",
+) -> None:
+    """Measure one cell of a table again: what the paper says, what is stored, what comes out now."""
+    from ncdlib.evidence import runner
+
+    cell = runner.verify(table, dataset, method, runs=runs, variant=variant)
+    typer.echo(cell.round(1).to_string(index=False, na_rep="-"))

@@ -67,7 +67,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Search:
-    """A hidden-class search on one data set; `TabularNCD` is trained anew for each setting, the others once for both."""
+    """A hidden-class search on one data set; TabularNCD is trained anew for each setting, the others once for both."""
 
     method: str  # a name of SEARCHES
     dataset: str
@@ -80,9 +80,7 @@ class Search:
     @property
     def file_name(self) -> str:
         slug = self.method.lower().replace(", ", "-").replace(" ", "-")
-        return (
-            f"{self.dataset}_{slug}{'_' + self.setting if trained_for_one_setting(self.method) else ''}.csv"
-        )
+        return f"{self.dataset}_{slug}{'_' + self.setting if trained_for_one_setting(self.method) else ''}.csv"
 
 
 def trained_for_one_setting(method: str) -> bool:
@@ -255,9 +253,7 @@ def _unreported_choices() -> list[Experiment]:
 
     def choice(method: str, label: str, measure: Callable, tuned: bool = True, **change: Any) -> Experiment:
         origin = ("published", method) if tuned else ("none", "")
-        return Experiment(
-            "choices", f"{method}: {label}", measure, "known", *origin, change=change, datasets=SMALL
-        )
+        return Experiment("choices", f"{method}: {label}", measure, "known", *origin, change=change, datasets=SMALL)
 
     return [
         choice("NCD k-means", "drawn by squared distance", protocols.ncd_k_means, tuned=False, draw_power=2),
@@ -274,9 +270,7 @@ def _unreported_choices() -> list[Experiment]:
     ]
 
 
-def params_of(
-    experiment: Experiment, dataset: str, searched: Callable[[str, str, str], dict | None]
-) -> dict | None:
+def params_of(experiment: Experiment, dataset: str, searched: Callable[[str, str, str], dict | None]) -> dict | None:
     """The hyperparameters of an experiment on a data set; None where its search is not finished."""
     params: dict[str, Any] | None = {}
     if experiment.origin == "published":

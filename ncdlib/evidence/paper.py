@@ -23,6 +23,39 @@ DATASET_OF = {
 PAPER_NAME_OF = {ours: theirs for theirs, ours in DATASET_OF.items()}
 DATASETS = tuple(DATASET_OF.values())[:-1]
 
+PAPER_DATA = pd.DataFrame(
+    {
+        "features": [562, 16, 16, 67, 515, 62, 856],
+        "known": [3733, 10229, 3777, 12000, 802, 1918, 377],
+        "novel": [3619, 3770, 3717, 6000, 798, 1905, 487],
+        "test": [1453, 1704, 1734, 6000, 202, 905, 113],
+    },
+    index=list(DATASETS),
+)
+"""Table 2 of the paper: columns, known rows, novel rows, novel rows for testing."""
+
+PAPER_NUMBER = {
+    "kfold_splits": "Table 1",
+    "data": "Table 2",
+    "clust": "Table 3",
+    "ncd": "Table 4",
+    "ncd_k_est": "Table 5",
+    "final_table_nmi": "Table 6",
+    "final_table_ari": "Table 7",
+    "hyperparameters": "Table 8",
+    "pbn_sc": "Table 9",
+    "silhouette_results": "Table 10",
+    "clust_results_different_convergence": "Table 11",
+    "centroids": "Figure 1",
+    "ncd_sc": "Figure 2",
+    "projectionmodel": "Figure 3",
+    "kfold": "Figure 4",
+    "letter_corr": "Figure 5",
+    "cd_latent": "Figure 6",
+    "perf_wrt_share": "Figure 7",
+}
+"""Labels of the paper's tables and figures, and their numbers in order of appearance."""
+
 _INTEGERS = {"latent_dim", "k_neighbors", "u", "n_clusters"}
 
 
@@ -63,12 +96,9 @@ def published_params(method: str, setting: str, dataset: str) -> dict[str, Any]:
     {'s_min': 0.3784, 'n_components': 15}
     """
     table = published_hyperparameters()
-    rows = table[
-        (table["method"] == method) & (table["number_of_classes"] == setting) & (table["dataset"] == dataset)
-    ]
+    rows = table[(table["method"] == method) & (table["number_of_classes"] == setting) & (table["dataset"] == dataset)]
     params = {
-        row.parameter: int(row.value) if row.parameter in _INTEGERS else float(row.value)
-        for row in rows.itertuples()
+        row.parameter: int(row.value) if row.parameter in _INTEGERS else float(row.value) for row in rows.itertuples()
     }
     if "u" in params:
         params["n_components"] = params.pop("u")

@@ -1,7 +1,7 @@
 """How one run of each method is scored: the evaluation of the paper, as its authors' code does it.
 
-Every function takes a problem, the hyperparameters, the setting ("known" or "estimated" number of novel classes) and some
-seeds, and yields one row of scores for each seed. The truth of novel rows is used in `scores_of` and nowhere else.
+Every function takes a problem, the hyperparameters, the setting ("known" or "estimated" number of novel classes) and
+some seeds, and yields one row of scores for each seed. The truth of novel rows is used in `scores_of` and nowhere else.
 """
 
 from __future__ import annotations
@@ -68,11 +68,7 @@ def spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence
     params = {"s_min": 0.6, "sigma_rule": "authors"} | dict(params)
     for seed in seeds:
         began = time.perf_counter()
-        labels = (
-            SpectralClustering(_true_k(problem), **params, random_state=seed)
-            .fit(problem.X_test_novel)
-            .labels_
-        )
+        labels = SpectralClustering(_true_k(problem), **params, random_state=seed).fit(problem.X_test_novel).labels_
         yield scores_of(problem, [labels]) | {"k": _true_k(problem), "seconds": time.perf_counter() - began}
 
 
@@ -81,9 +77,7 @@ def ncd_spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequ
     params = {"sigma_rule": "authors"} | dict(params)
     began = time.perf_counter()
     X = np.concatenate([problem.X_test_known, problem.X_test_novel])
-    embedding = spectral_embedding(
-        X, params["n_components"], params["s_min"], sigma_rule=params["sigma_rule"]
-    )
+    embedding = spectral_embedding(X, params["n_components"], params["s_min"], sigma_rule=params["sigma_rule"])
     n_known_rows = len(problem.X_test_known)
     shared_seconds = (time.perf_counter() - began) / len(seeds)
     for seed in seeds:
@@ -109,9 +103,7 @@ def deep(method: str, *, clusters_of: str = "test rows"):
         on_train = clusters_of == "train rows"
         estimator = ESTIMATORS[method](n_clusters=k or "silhouette", verbose=False, **_shared(method, params))
         own = {name: value for name, value in params.items() if name not in estimator._shared}
-        models = estimator.fit_many(
-            problem.X, problem.y, [own] * len(seeds), list(seeds), fit_clusters=on_train
-        )
+        models = estimator.fit_many(problem.X, problem.y, [own] * len(seeds), list(seeds), fit_clusters=on_train)
         shared_seconds = (time.perf_counter() - began) / len(seeds)
         for seed, model in zip(seeds, models, strict=True):
             began = time.perf_counter()
@@ -141,13 +133,9 @@ def _shared(method: str, params: Mapping) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name in ESTIMATORS[method]._shared}
 
 
-def indices_in_latent_space(
-    problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]
-) -> Iterator[Row]:
+def indices_in_latent_space(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
     """The number of classes by every validity index in PBN's latent space, k up to 100: one row for each index."""
-    models = PBN(verbose=False).fit_many(
-        problem.X, problem.y, [params] * len(seeds), list(seeds), fit_clusters=False
-    )
+    models = PBN(verbose=False).fit_many(problem.X, problem.y, [params] * len(seeds), list(seeds), fit_clusters=False)
     for seed, model in zip(seeds, models, strict=True):
         began = time.perf_counter()
         estimate = model.estimate_n_clusters(
@@ -162,9 +150,7 @@ def indices_in_latent_space(
             yield {"index": index, "k": estimate.estimates[index], "seconds": time.perf_counter() - began}
 
 
-def silhouette_of_features(
-    problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]
-) -> Iterator[Row]:
+def silhouette_of_features(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
     """The number of classes by the silhouette of the original features."""
     for seed in seeds:
         began = time.perf_counter()

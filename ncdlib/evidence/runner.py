@@ -11,7 +11,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from tqdm.auto import tqdm
@@ -20,6 +19,8 @@ import ncdlib
 from ncdlib.datasets import load_dataset
 from ncdlib.evidence import experiments, protocols, store
 from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search
+from ncdlib.evidence.paper import PAPER_DATA, paper_results
+from ncdlib.evidence.tables import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
 from ncdlib.methods.base import one_known_class_allowed
 from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
@@ -67,6 +68,7 @@ def pending_jobs(
     runs, trials : at most so many runs of an experiment, so many trials of a search
     """
     what, datasets, methods = set(what), set(datasets), set(methods)
+    _check_names(what, datasets, methods)
     wanted = lambda name, chosen: not chosen or name in chosen  # noqa: E731
     done = store.load_results(folder)
     jobs: list[tuple[float, Job]] = []
@@ -77,12 +79,7 @@ def pending_jobs(
             seeds = _missing_seeds(experiment, dataset, done, runs)
             if not seeds or not wanted(dataset, datasets):
                 continue
-            if (
-                experiments.params_of(
-                    experiment, dataset, lambda *key: store.best_params(*key, folder=folder)
-                )
-                is None
-            ):
+            if experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder)) is None:
                 continue  # its search comes first
             size = _seeds_at_once(experiment, dataset)
             for start in range(0, len(seeds), size):
@@ -93,9 +90,7 @@ def pending_jobs(
                     )
                 )
     for rank, search in enumerate(experiments.search_list()):
-        if not (
-            wanted("search", what) and wanted(search.method, methods) and wanted(search.dataset, datasets)
-        ):
+        if not (wanted("search", what) and wanted(search.method, methods) and wanted(search.dataset, datasets)):
             continue
         if store.search_for(search.method, search.dataset, search.setting, done) != search:
             continue  # not known yet, or the same as another search
@@ -108,8 +103,20 @@ def pending_jobs(
     return [job for _, job in sorted(jobs, key=lambda pair: pair[0])]
 
 
+def _check_names(what: set[str], datasets: set[str], methods: set[str]) -> None:
+    tasks = [*experiments.experiment_list(), *experiments.search_list()]
+    choices = {
+        "table": [*dict.fromkeys(e.table for e in experiments.experiment_list()), "search", CORRELATION],
+        "data set": list(ncdlib.DATASETS),
+        "method": list(dict.fromkeys(task.method for task in tasks)),
+    }
+    for (kind, there), asked in zip(choices.items(), (what, datasets, methods), strict=True):
+        for name in sorted(asked - set(there)):
+            raise ValueError(f"there is no {kind} {name!r}; choose from {', '.join(there)}")
+
+
 def _correlation_jobs(done, datasets, methods, folder) -> list[tuple[float, Job]]:
-    """The ARI on the novel classes of every trial of PBN's and TabularNCD's searches, for the correlation figure only."""
+    """The ARI on the novel classes of every trial of PBN's and TabularNCD's searches, for the paper's Figure 5 only."""
     jobs = []
     for search in experiments.search_list():
         if search.setting != "known" or search.method not in ("PBN", "TabularNCD", experiments.MENDED):
@@ -118,15 +125,10 @@ def _correlation_jobs(done, datasets, methods, folder) -> list[tuple[float, Job]
             continue
         trials = store.load_trials(search, folder)
         rows = done[
-            (done["table"] == CORRELATION)
-            & (done["dataset"] == search.dataset)
-            & (done["method"] == search.method)
+            (done["table"] == CORRELATION) & (done["dataset"] == search.dataset) & (done["method"] == search.method)
         ]
         missing = sorted(set(trials["trial"]) - set(rows["seed"]))
-        jobs += [
-            (1500.0, Job(search, search.dataset, tuple(missing[i : i + 10])))
-            for i in range(0, len(missing), 10)
-        ]
+        jobs += [(1500.0, Job(search, search.dataset, tuple(missing[i : i + 10]))) for i in range(0, len(missing), 10)]
     return jobs
 
 
@@ -178,16 +180,21 @@ def estimated_seconds(job: Job, done: pd.DataFrame) -> float:
     else:
         n_trainings = len(job.seeds)
     method = job.task.method.split(":")[0]
-    similar = done[
-        (done["dataset"] == job.dataset) & done["method"].str.startswith(method) & done["seconds"].notna()
-    ]
+    similar = done[(done["dataset"] == job.dataset) & done["method"].str.startswith(method) & done["seconds"].notna()]
     if len(similar):
         return float(similar["seconds"].median()) * n_trainings
     if method.startswith(("PBN", "Baseline", "TabularNCD", "SC PBN")):
-        problem = _problem(job.dataset)
-        multiply_adds = 3 * 2 * problem.X.shape[1] ** 2 * len(problem.X) * 200
+        size = PAPER_DATA.loc[job.dataset]
+        multiply_adds = 3 * 2 * size["features"] ** 2 * (size["known"] + size["novel"]) * 200
         return (2 + multiply_adds / 5e9) * n_trainings * (2 if method.startswith("TabularNCD") else 1)
     return 5.0 * n_trainings
+
+
+def plan(jobs: Sequence[Job], done: pd.DataFrame) -> list[str]:
+    """Lines for people: each job with a guess of its minutes, and their sum."""
+    minutes = [estimated_seconds(job, done) / 60 for job in jobs]
+    lines = [f"{m:8.1f} min  {job}" for m, job in zip(minutes, jobs, strict=True)]
+    return [*lines, f"{sum(minutes):8.1f} min  in all, {len(jobs)} jobs, on one core"]
 
 
 @lru_cache(maxsize=8)
@@ -207,7 +214,7 @@ def reproduce(
     """Do the jobs; return how many rows were measured. Stop it at any moment: finished runs are on disk."""
     store.results_folder(folder).mkdir(parents=True, exist_ok=True)
     deadline = None if budget_minutes is None else time.time() + 60 * budget_minutes
-    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=n_jobs)(
+    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
         delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs
     )
     n_rows = 0
@@ -237,9 +244,7 @@ def run_job(
     return work, str(job)
 
 
-def measure(
-    experiment: Experiment, dataset: str, seeds: Sequence[int], folder=None
-) -> Iterator[dict[str, Any]]:
+def measure(experiment: Experiment, dataset: str, seeds: Sequence[int], folder=None) -> Iterator[dict[str, Any]]:
     """Measure some runs of an experiment, as rows of ``runs.csv``."""
     problem = experiment.problem(dataset)
     params = experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder))
@@ -262,6 +267,83 @@ def measure(
         )
 
 
+def verify(
+    table: str,
+    dataset: str,
+    method: str,
+    *,
+    runs: int | None = None,
+    variant: str = "",
+    folder: str | os.PathLike | None = None,
+) -> pd.DataFrame:
+    """Measure one cell of a table again, and put it beside the paper's figure and the stored runs of the same seeds.
+
+    Parameters
+    ----------
+    table, dataset, method : str
+        The cell, by the paper's label of the table, as in `compare_with_paper`.
+    runs : int, optional
+        How many runs, the first seeds first; by default as many as the table has.
+    variant : str
+        Which problem, where a table has several on one data set.
+
+    Returns
+    -------
+    DataFrame
+        origin, metric, runs, paper, stored, now (percent, or a number of classes), same: whether every run gave what is
+        stored, to the digits stored; None where nothing is stored.
+    """
+    stored_table, stored_method = measured_as(table, method)
+    cells = [
+        e
+        for e in experiments.experiment_list()
+        if (e.table, e.variant) == (stored_table, variant) and stored_method in _row_methods(e)
+    ]
+    if not cells:
+        here = [e for e in experiments.experiment_list() if e.table == stored_table]
+        hint = "" if variant or not any(e.variant for e in here) else f" without a variant such as {here[0].variant!r}"
+        there = dict.fromkeys(name for e in here for name in _row_methods(e))
+        there = there or dict.fromkeys(e.table for e in experiments.experiment_list())
+        raise ValueError(f"there is no cell {table} / {method}{hint}; choose from {', '.join(there)}")
+    if dataset not in cells[0].datasets:
+        raise ValueError(f"{table} / {method} is not measured on {dataset!r}, but on {', '.join(cells[0].datasets)}")
+    paper = paper_results()
+    paper = paper[(paper["table"] == table) & (paper["dataset"] == dataset) & (paper["method"] == method)]
+    out = []
+    for experiment in cells:
+        params = experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder))
+        if params is None:
+            continue  # its search is not finished
+        seeds = range(min(experiment.runs, runs or experiment.runs))
+        now = [row for row in measure(experiment, dataset, seeds, folder) if row["method"] == stored_method]
+        now = pd.DataFrame([_rounded(row) for row in now]).set_index("seed")
+        done = store.load_results(folder)
+        for column in ("table", "dataset", "method", "setting", "origin", "variant"):
+            done = done[done[column] == now[column].iloc[0]]
+        done = done.set_index("seed").reindex(now.index)
+        for metric, column in METRIC_COLUMN.items():
+            values, stored = now[column].astype(float), done[column]
+            given = column == "k" and experiment.setting == "known" and now["acc"].notna().any()
+            if given or values.isna().all():
+                continue
+            centre = (lambda v: v.median()) if column == "k" else (lambda v: 100 * v.mean())
+            figures = paper.loc[paper["metric"] == metric, "value"]
+            out.append(
+                {
+                    "origin": experiment.origin,
+                    "metric": metric,
+                    "runs": len(values),
+                    "paper": figures.iloc[0] if len(figures) else float("nan"),
+                    "stored": centre(stored),
+                    "now": centre(values),
+                    "same": None if stored.isna().all() else bool((values - stored).abs().max() < 1e-4),
+                }
+            )
+    if not out:
+        raise ValueError(f"the search behind {table} / {method} on {dataset} is not finished: ncd reproduce search")
+    return pd.DataFrame(out)
+
+
 def _provenance(problem: NCDProblem, table, method, setting, origin, variant, params) -> dict[str, Any]:
     """A row of ``runs.csv`` with everything but the scores."""
     return dict.fromkeys(store.RUN_COLUMNS) | {
@@ -279,11 +361,13 @@ def _provenance(problem: NCDProblem, table, method, setting, origin, variant, pa
     }
 
 
-def _append(rows: RowStore, row: dict[str, Any]) -> bool:
+def _rounded(row: dict[str, Any]) -> dict[str, Any]:
     digits = {"acc": 5, "nmi": 5, "ari": 5, "seconds": 2}
-    return rows.append(
-        {c: round(v, digits[c]) if c in digits and v is not None else v for c, v in row.items()}
-    )
+    return {c: round(v, digits[c]) if c in digits and v is not None else v for c, v in row.items()}
+
+
+def _append(rows: RowStore, row: dict[str, Any]) -> bool:
+    return rows.append(_rounded(row))
 
 
 def _run_experiment(job: Job, folder) -> int:
@@ -292,11 +376,7 @@ def _run_experiment(job: Job, folder) -> int:
     claim = {"table": experiment.table, "dataset": job.dataset, "method": _row_methods(experiment)[-1]}
     claim |= {"setting": experiment.setting, "origin": experiment.origin, "variant": experiment.variant}
     with rows.claim(claim | {"seed": job.seeds[0]}) as mine:
-        return (
-            sum(_append(rows, row) for row in measure(experiment, job.dataset, job.seeds, folder))
-            if mine
-            else 0
-        )
+        return sum(_append(rows, row) for row in measure(experiment, job.dataset, job.seeds, folder)) if mine else 0
 
 
 def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> HiddenClassSearchCV:
@@ -347,9 +427,7 @@ def _run_trials_on_novel(job: Job, folder) -> int:
         estimator = protocols.ESTIMATORS[method](n_clusters=k, verbose=False, **fixed)
         began = time.perf_counter()
         with one_known_class_allowed():
-            models = estimator.fit_many(
-                problem.X, problem.y, trials["params"], list(job.seeds), fit_clusters=False
-            )
+            models = estimator.fit_many(problem.X, problem.y, trials["params"], list(job.seeds), fit_clusters=False)
         seconds = (time.perf_counter() - began) / len(models)
         n_rows = 0
         for number, model, params in zip(job.seeds, models, trials["params"], strict=True):
@@ -365,16 +443,10 @@ def _run_trials_on_novel(job: Job, folder) -> int:
 
 def summary(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     """The share of the paper's cells that our runs reproduce, by table and origin of the hyperparameters."""
-    from ncdlib.evidence.tables import (
-        compare_with_paper,
-    )  # tables are made from results, not the other way round
-
     cells = compare_with_paper(folder)
     rows = []
     for origin in ("published", "searched"):
-        measured = cells[cells[origin].notna() & cells["paper"].notna() & (cells["dataset"] != "average")]
-        tolerance = np.maximum(2 * measured["paper_std"].fillna(0), 3.0)
-        within = (measured[origin] - measured["paper"]).abs() <= tolerance
-        for table, group in within.groupby(measured["table"]):
+        within = within_tolerance(cells, origin)
+        for table, group in within.groupby(cells["table"].loc[within.index]):
             rows.append({"table": table, "origin": origin, "cells": len(group), "within": int(group.sum())})
     return pd.DataFrame(rows, columns=["table", "origin", "cells", "within"])

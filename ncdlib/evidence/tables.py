@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 import ncdlib
-from ncdlib.evidence.experiments import MENDED
+from ncdlib.evidence.experiments import MENDED, Search
 from ncdlib.evidence.paper import DATASETS, PAPER_NAME_OF, paper_results
-from ncdlib.evidence.store import load_results
+from ncdlib.evidence.store import load_results, load_trials
 
 COLUMNS = [
     "table",
@@ -40,6 +40,18 @@ _SAME_RUNS = {
     ),
 }
 _SAME_TABLE = {"final_table_nmi": "ncd_k_est", "final_table_ari": "ncd_k_est"}
+
+
+def measured_as(table: str, method: str) -> tuple[str, str]:
+    """The table and method under which the runs of a cell are stored.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.tables import measured_as
+    >>> measured_as("final_table_nmi", "PBN"), measured_as("pbn_sc", "KM PBN")
+    (('ncd_k_est', 'PBN'), ('ncd', 'PBN'))
+    """
+    return _SAME_RUNS.get((table, method), (_SAME_TABLE.get(table, table), method))
 
 
 def compare_with_paper(folder: str | os.PathLike | None = None) -> pd.DataFrame:
@@ -84,7 +96,7 @@ def _ours(runs: pd.DataFrame, table: str, metric: str, dataset: str, method: str
     if method == "Ground-truth":
         k = len(ncdlib.DATASETS[dataset].novel_classes)
         return {"published": k, "searched": k, "runs": 0, "source": "original"}
-    table, method = _SAME_RUNS.get((table, method), (_SAME_TABLE.get(table, table), method))
+    table, method = measured_as(table, method)
     mine = runs[(runs["table"] == table) & (runs["dataset"] == dataset) & (runs["method"] == method)]
     column = METRIC_COLUMN[metric]
     out: dict = {"runs": 0, "source": mine["source"].iloc[0] if len(mine) else None}
@@ -134,6 +146,51 @@ def show_table(
                 "" if pd.isna(std) else f" ± {std:.1f}"
             )
     return shown
+
+
+def within_tolerance(cells: pd.DataFrame, origin: str) -> pd.Series:
+    """Whether our figure is within max(2 paper std, 3 points) of the paper's, for the cells where both exist.
+
+    Averages are left out: they repeat their parts.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import compare_with_paper, within_tolerance
+    >>> within = within_tolerance(compare_with_paper(), "published")
+    >>> within.dtype
+    dtype('bool')
+    """
+    measured = cells[cells[origin].notna() & cells["paper"].notna() & (cells["dataset"] != "average")]
+    measured = measured[measured["method"] != "Ground-truth"]
+    counts = measured["metric"] == "estimated k"  # a number of classes agrees if it is the same
+    tolerance = np.maximum(2 * measured["paper_std"].fillna(0), 3.0).mask(counts, 0.0)
+    return (measured[origin] - measured["paper"]).abs() <= tolerance
+
+
+def hidden_and_novel_ari(method: str, dataset: str, folder: str | os.PathLike | None = None) -> pd.DataFrame:
+    """For every trial of a search: the mean ARI on hidden classes, which ranks it, and the ARI on the novel ones.
+
+    The second is measured for the paper's Figure 5 only, and enters no choice.
+
+    Returns
+    -------
+    DataFrame
+        trial, hidden, novel, params; without the trials whose training failed.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import hidden_and_novel_ari
+    >>> list(hidden_and_novel_ari("PBN", "letter").columns)
+    ['trial', 'hidden', 'novel', 'params']
+    """
+    trials = load_trials(Search(method, dataset, "known"), folder)[["trial", "score_known", "params"]]
+    runs = load_results(folder)
+    runs = runs[(runs["table"] == "letter_corr") & (runs["dataset"] == dataset) & (runs["method"] == method)]
+    both = trials.astype({"trial": int}).merge(
+        runs[["seed", "ari"]].astype({"seed": int}), left_on="trial", right_on="seed"
+    )
+    both = both.rename(columns={"score_known": "hidden", "ari": "novel"})[["trial", "hidden", "novel", "params"]]
+    return both.dropna(subset=["hidden", "novel"]).reset_index(drop=True)
 
 
 def _label(cells: pd.DataFrame, dataset: str) -> str:
