@@ -290,7 +290,7 @@ def discover(
     if not unlabeled.any():
         raise ValueError("no row is unlabelled: mark the rows to explain with a missing label, or -1")
     if len(classes) < 2:
-        found = "none" if len(classes) == 0 else f"one, {classes[0]!r}"
+        found = "none" if len(classes) == 0 else f"one, {str(classes[0])!r}"
         raise ValueError(f"at least two known classes are needed to learn from, and there is {found}")
     if n_seeds < 1:
         raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")

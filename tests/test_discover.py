@@ -35,8 +35,8 @@ def table(problem):
     X = pd.DataFrame(problem.X, columns=[f"x{i}" for i in range(problem.X.shape[1])])
     first = problem.y_true == problem.novel_classes[0]
     X["colour"] = pd.Categorical(np.where(first, "red", rng.choice(["blue", EVIL], len(X))))
-    X["flag"] = rng.random(len(X)) < 0.5
-    X["whole"] = pd.array(rng.integers(5, size=len(X)), dtype="Int64")
+    X["flag"] = X["x2"] > 0
+    X["whole"] = X["x1"].round().astype("Int64")
     X["same"] = 7
     X["nothing"] = np.nan
     X.loc[rng.random(len(X)) < 0.1, ["x0", "colour", "whole"]] = None
@@ -259,7 +259,7 @@ def test_odd_tables():
     ]
 
 
-# -- files and the command line -----------------------------------------------------------------------------------------
+# -- files and the command line -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
