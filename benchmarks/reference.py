@@ -46,13 +46,9 @@ def baseline_network(n_features: int, n_classes: int, latent_dim: int, dropout: 
     return Network(n_features, latent_dim, dropout, {"classifier": [n_classes]})
 
 
-def tabularncd_network(
-    n_features: int, n_classes: int, n_clusters: int, latent_dim: int, dropout: float
-) -> Network:
+def tabularncd_network(n_features: int, n_classes: int, n_clusters: int, latent_dim: int, dropout: float) -> Network:
     # one more class: "unlabelled"
-    return Network(
-        n_features, latent_dim, dropout, {"classifier": [n_classes + 1], "cluster_head": [n_clusters]}
-    )
+    return Network(n_features, latent_dim, dropout, {"classifier": [n_classes + 1], "cluster_head": [n_clusters]})
 
 
 def pbn_loss(network: Network, x: torch.Tensor, y: torch.Tensor, w: float) -> torch.Tensor:
@@ -67,9 +63,7 @@ def baseline_loss(network: Network, x: torch.Tensor, y: torch.Tensor) -> torch.T
     return F.cross_entropy(network.classifier(F.normalize(network.encoder(x), dim=1)), y)
 
 
-def augment(
-    x: torch.Tensor, queue: torch.Tensor, k_neighbors: int, generator: torch.Generator
-) -> torch.Tensor:
+def augment(x: torch.Tensor, queue: torch.Tensor, k_neighbors: int, generator: torch.Generator) -> torch.Tensor:
     """Move each row a random fraction towards one of its most cosine-similar rows of the batch and the queue."""
     pool = torch.cat([x, queue])
     similarity = F.normalize(x, dim=1) @ F.normalize(pool, dim=1).T

@@ -18,8 +18,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from ncdlib._files import atomic_write
-
-UNLABELED = -1
+from ncdlib.problem import UNLABELED
 
 _min_known_classes = ContextVar("min_known_classes", default=2)
 
