@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -282,16 +283,13 @@ def bench_growth(repeats: int, quick: bool) -> list[Result]:
             for shape in shapes:
                 X, codes = shape.make()
                 job(X[::10], codes[::10])
-                times.append(
-                    float(np.median([seconds(lambda X=X, codes=codes: job(X, codes)) for _ in range(repeats)]))
-                )
+                repeated = [seconds(partial(job, X, codes)) for _ in range(repeats)]
+                times.append(np.median(repeated))
                 amounts.append(len(X) if label == "rows" else X.shape[1])
-                results.append(Result(f"{job_name}, {amounts[-1]:,} {label}", times[-1], times[-1], times[-1], "s"))
+                results.append(Result.of(f"{job_name}, {amounts[-1]:,} {label}", repeated, "s"))
             exponent = float(np.polyfit(np.log(amounts), np.log(times), 1)[0])
             note = f"{amounts[0]:,} to {amounts[-1]:,}"
-            results.append(
-                Result(f"{job_name}, growth with {label}", exponent, exponent, exponent, "exponent", note=note)
-            )
+            results.append(Result.of(f"{job_name}, growth with {label}", exponent, "exponent", note=note))
     return results
 
 
@@ -317,9 +315,7 @@ def bench_peak_share(repeats: int) -> list[Result]:
         fit()
         shares = [products / seconds(fit) / peak for _ in range(repeats)]
         note = f"peak {peak / 1e9:.0f} GFLOP/s"
-        results.append(
-            Result(f"PBN, {name}'s shape", float(np.median(shares)), min(shares), max(shares), "of peak", note=note)
-        )
+        results.append(Result.of(f"PBN, {name}'s shape, matrix products", shares, "of peak", note=note))
     return results
 
 
