@@ -30,7 +30,8 @@ def fingerprint(root: Path) -> str:
     digest = hashlib.sha256(platform.python_version().encode())
     digest.update("\n".join(sorted({f"{d.name}=={d.version}" for d in distributions()})).encode())
     files = [*root.glob("ncdlib/**/*.py"), *root.glob("results/**/*"), Path(__file__)]
-    for path in sorted(path for path in files if path.is_file()):
+    # Hidden files are the locks of a measurement that is running.
+    for path in sorted(path for path in files if path.is_file() and not path.name.startswith(".")):
         digest.update(f"\n{path.relative_to(root)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -1,0 +1,188 @@
+"""The built site, opened in a browser as a reader does: run ``make book`` first."""
+
+import functools
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+import yaml
+from axe_playwright_python.sync_playwright import Axe
+from bs4 import BeautifulSoup
+from conftest import ROOT, SITE
+from playwright.sync_api import Browser, Page, sync_playwright
+
+pytestmark = [pytest.mark.needs_site, pytest.mark.needs_chromium]
+
+# The site is published under this path, and the page for missing addresses relies on it.
+PREFIX = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]["notfound_urls_prefix"]
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+every_page = pytest.mark.parametrize("path", PAGES or ["index.html"])
+SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Iterator[str]:
+    """The address of the site, served under the path it is published at."""
+    top = tmp_path_factory.mktemp("server")
+    (top / PREFIX.strip("/")).symlink_to(SITE)
+    handler = functools.partial(QuietHandler, directory=top)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{PREFIX}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
+        yield browser
+        browser.close()
+
+
+class Reader:
+    """A browser window that keeps a list of everything that goes wrong in it."""
+
+    def __init__(self, browser: Browser, site: str, size: str = "desktop", theme: str = "light") -> None:
+        self.site, self.problems = site, []
+        self.context = browser.new_context(viewport=SIZES[size], color_scheme=theme)
+        self.page: Page = self.context.new_page()
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"script error: {error}"))
+        self.page.on("request", self._on_request)
+        self.page.on("requestfailed", lambda request: self.problems.append(f"failed: {request.url}"))
+        self.page.on("response", self._on_response)
+
+    def _on_console(self, message) -> None:
+        if message.type == "error":
+            self.problems.append(f"console: {message.text}")
+
+    def _on_request(self, request) -> None:
+        if not request.url.startswith((self.site, "data:", "blob:")):
+            self.problems.append(f"request to another host: {request.url}")
+
+    def _on_response(self, response) -> None:
+        if response.status >= 400:
+            self.problems.append(f"{response.status}: {response.url}")
+
+    def open(self, path: str) -> Page:
+        self.page.goto(urljoin(self.site, path), wait_until="networkidle")
+        return self.page
+
+
+@pytest.fixture
+def reader(browser, site):
+    readers = []
+
+    def make(**settings) -> Reader:
+        readers.append(Reader(browser, site, **settings))
+        return readers[-1]
+
+    yield make
+    for one in readers:
+        one.context.close()
+
+
+@every_page
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
+    visitor = reader(theme=theme)
+    page = visitor.open(path)
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    violations = [v for v in Axe().run(page).response["violations"] if v["impact"] in ("serious", "critical")]
+    assert not violations, "\n".join(
+        f"{v['id']}: {v['help']}: {[node['html'][:150] for node in v['nodes'][:3]]}" for v in violations
+    )
+    assert visitor.problems == []
+
+
+@every_page
+def test_formulas_pictures_and_plots_are_there(reader, path):
+    page = reader().open(path)
+    page.wait_for_function("!window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")
+    formulas = page.locator(".math:not(nav *)")
+    assert formulas.locator("mjx-container").count() >= formulas.count()
+    assert page.locator("mjx-merror").count() == 0
+    for picture in page.locator("article img").all():
+        assert picture.evaluate("image => image.complete && image.naturalWidth > 0"), picture.get_attribute("src")
+        assert picture.get_attribute("alt"), f"no alt text: {picture.get_attribute('src')}"
+    for plot in page.locator(".plotly-graph-div").all():
+        assert plot.locator("svg.main-svg").count() > 0, "a plotly figure is blank"
+
+
+@every_page
+def test_page_fits_a_phone(reader, path):
+    page = reader(size="phone").open(path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"]["width"]
+
+
+@every_page
+def test_hidden_solutions_open(reader, path):
+    page = reader().open(path)
+    for solution in page.locator("div.solution.dropdown").all():
+        content = solution.locator("section, .admonition-content, .solution-content, div").first
+        assert not content.is_visible()
+        solution.locator("button.toggle-button").click()
+        assert content.is_visible()
+
+
+def test_links_and_anchors_resolve(site):
+    documents = {path: BeautifulSoup((SITE / path).read_text(encoding="utf-8"), "html.parser") for path in PAGES}
+    anchors = {path: {tag["id"] for tag in document.find_all(id=True)} for path, document in documents.items()}
+    broken = []
+    for path, document in documents.items():
+        for tag in document.select("a[href], link[href], img[src], script[src]"):
+            address, anchor = urldefrag(urljoin(site + path, tag.get("href") or tag.get("src")))
+            if not address.startswith(site):
+                continue
+            target = unquote(urlsplit(address).path.removeprefix(PREFIX)) or "index.html"
+            if not (SITE / target).is_file() or (anchor and target in anchors and anchor not in anchors[target]):
+                broken.append(f"{path}: {tag.get('href') or tag.get('src')}")
+    assert broken == []
+
+
+def test_search_finds_a_word(reader):
+    visitor = reader()
+    page = visitor.open("search.html?q=Hungarian")
+    page.locator("#search-results li").first.wait_for()
+    assert "Known and novel classes" in page.locator("#search-results").inner_text()
+    assert visitor.problems == []
+
+
+def test_theme_switch_changes_the_colours_and_is_remembered(reader):
+    visitor = reader()
+    page = visitor.open("index.html")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    for _ in range(3):  # the button goes through automatic, light and dark
+        page.locator("button.theme-switch-button:visible").first.click()
+        if page.evaluate("document.documentElement.dataset.theme") == "dark":
+            break
+    dark = page.evaluate(background)
+    assert dark != light
+    visitor.open("book/01_problem.html")
+    assert page.evaluate(background) == dark
+    assert visitor.problems == []
+
+
+def test_missing_address_shows_a_page_with_style_and_contents(reader, site):
+    visitor = reader()
+    page = visitor.open("404.html")
+    assert "does not exist" in page.locator("article").inner_text()
+    page.locator("nav a", has_text="Known and novel classes").first.click()
+    assert page.url.startswith(site) and page.url.endswith("book/01_problem.html")
+
+
+def test_site_names_no_script_of_another_host():
+    for path in Path(SITE).rglob("*.html"):
+        for script in BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select("script[src]"):
+            assert "//" not in script["src"], f"{path.name}: {script['src']}"
