@@ -8,6 +8,7 @@ from ncdlib.methods.base import load
 from ncdlib.methods.baseline import Baseline
 from ncdlib.methods.kmeans import NCDKMeans
 from ncdlib.methods.pbn import PBN
+from ncdlib.methods.spectral import NCDSpectralClustering, SpectralClustering, spectral_embedding
 from ncdlib.methods.tabularncd import TabularNCD
 from ncdlib.metrics import clustering_accuracy, evaluate
 from ncdlib.problem import NCDProblem
@@ -25,6 +26,8 @@ __all__ = [
     "KEstimate",
     "NCDKMeans",
     "NCDProblem",
+    "NCDSpectralClustering",
+    "SpectralClustering",
     "TabularNCD",
     "clustering_accuracy",
     "discover",
@@ -33,6 +36,7 @@ __all__ = [
     "load",
     "load_dataset",
     "make_ncd_blobs",
+    "spectral_embedding",
 ]
 
 __version__ = version("ncdlib")
