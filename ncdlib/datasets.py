@@ -118,9 +118,7 @@ def _read_letter(paths: Mapping[str, Path]) -> Arrays:
     }
 
 
-def _read_train_and_test(
-    train: Path, test: Path, feature_names: list[str], drop: tuple[int, ...] = ()
-) -> Arrays:
+def _read_train_and_test(train: Path, test: Path, feature_names: list[str], drop: tuple[int, ...] = ()) -> Arrays:
     """Read comma-separated numbers with the label in the last column."""
     arrays = {"feature_names": np.delete(np.array(feature_names), drop)}
     for path, suffix in ((train, ""), (test, "_test")):
@@ -179,9 +177,7 @@ def _read_census(paths: Mapping[str, Path]) -> Arrays:
 # The registry.
 
 _DIGIT_NAMES = {digit: str(digit) for digit in range(10)}
-_REBUILT = (
-    "rebuilt data: features computed again from the published inertial windows, not those of UCI's X files"
-)
+_REBUILT = "rebuilt data: features computed again from the published inertial windows, not those of UCI's X files"
 _FIRST_ROWS = (
     "the first 15,317 of the 2,458,285 rows, with no more rows a class than the rarest novel class has, "
     "instead of 1,000"
@@ -248,9 +244,7 @@ DATASETS: dict[str, DatasetInfo] = {
                     7_934,
                     "63b8c577f4a85431c06bd87f6384608c90a9f72f05c7956dd21255dc63515c07",
                 ),
-                DataFile(
-                    "features.txt", 15_785, "b384889885b1c8680ecf250e0e605b4c79536cdf09ce9f2fa7225a3c6773b5c7"
-                ),
+                DataFile("features.txt", 15_785, "b384889885b1c8680ecf250e0e605b4c79536cdf09ce9f2fa7225a3c6773b5c7"),
             ),
         ),
         DatasetInfo(
@@ -313,9 +307,7 @@ DATASETS: dict[str, DatasetInfo] = {
                     "USCensus1990.data.txt",
                     361_344_227,
                     "38e99f50855ddc03167b715b36519ef40b77295ae4e85dfef0c6429ac79ed799",
-                    variants={
-                        "5264e6550c83544d14685d6cccd21f84e1ef255af0aeb2f820efd7759892e8d3": _FIRST_ROWS
-                    },
+                    variants={"5264e6550c83544d14685d6cccd21f84e1ef255af0aeb2f820efd7759892e8d3": _FIRST_ROWS},
                 ),
             ),
             test_size=0.3,
@@ -333,9 +325,7 @@ DATASETS: dict[str, DatasetInfo] = {
             read=_read_mfeat,
             archive="72/multiple+features.zip",
             files=(
-                DataFile(
-                    "mfeat-fac", 2_162_000, "83be9bc9fd50c6dd0b0532f6b6101956f1cf51c71b33f22d3f0cd2b5befb31b5"
-                ),
+                DataFile("mfeat-fac", 2_162_000, "83be9bc9fd50c6dd0b0532f6b6101956f1cf51c71b33f22d3f0cd2b5befb31b5"),
             ),
             test_size=0.2,  # NOTE[DIFF] the paper says 70/30; its counts are those of 80/20 with this seed.
             seed=42,
@@ -572,9 +562,7 @@ def _download(info: DatasetInfo, files: list[DataFile], allow_modified: bool) ->
     try:
         with locked(folder / LOCK), tempfile.TemporaryFile(dir=folder) as archive:
             remove_parts(folder)
-            files = [
-                file for file in files if not (folder / file.name).is_file()
-            ]  # another process may have been here
+            files = [file for file in files if not (folder / file.name).is_file()]  # another process may have been here
             if files:
                 pooch.get_logger().info("Downloading data set %s from %s", info.name, url)
                 _fetch(url, archive)
@@ -588,9 +576,7 @@ def _download(info: DatasetInfo, files: list[DataFile], allow_modified: bool) ->
             f"{_missing(info, files)}, and {url} cannot be read ({reason}). {_by_hand(info)}"
         ) from error
     except zipfile.BadZipFile as error:
-        raise DataFileError(
-            f"what {url} sends is not a whole zip archive ({error}). {_by_hand(info)}"
-        ) from error
+        raise DataFileError(f"what {url} sends is not a whole zip archive ({error}). {_by_hand(info)}") from error
     except OSError as error:
         raise DataFileError(
             f"cannot store data set {info.name} in {folder}: {error.strerror or error}. "
@@ -606,9 +592,7 @@ def _fetch(url: str, file: BinaryIO) -> None:
         if urlsplit(response.url).scheme not in allowed:
             raise DataFileError(f"{url} leads to {response.url}, which is not https")
 
-    fetch = pooch.HTTPDownloader(
-        progressbar=True, chunk_size=1 << 20, timeout=30, hooks={"response": refuse_insecure}
-    )
+    fetch = pooch.HTTPDownloader(progressbar=True, chunk_size=1 << 20, timeout=30, hooks={"response": refuse_insecure})
     fetch(url, file, None)
 
 
@@ -621,9 +605,7 @@ def _extract(
     """
     for name in archive.namelist():
         if name.startswith(("/", "\\")) or ".." in PurePosixPath(name.replace("\\", "/")).parts:
-            raise DataFileError(
-                f"{archive_url(info)} is refused: its member {name!r} points outside of its folder"
-            )
+            raise DataFileError(f"{archive_url(info)} is refused: its member {name!r} points outside of its folder")
     members = {file.name: _member(archive, file.name) for file in files}
     nested = [member for member in archive.infolist() if member.filename.endswith(".zip")]
     if nested and not all(members.values()):
@@ -745,9 +727,7 @@ def _check_arrays(info: DatasetInfo, arrays: Arrays) -> None:
     for part in ("", "_test") if info.test_size is None else ("",):
         X, y = arrays[f"X{part}"], arrays[f"y{part}"]
         if X.shape != (len(y), n_features):
-            raise ValueError(
-                f"X{part} has shape {X.shape}, for {len(y)} labels and {n_features} feature names"
-            )
+            raise ValueError(f"X{part} has shape {X.shape}, for {len(y)} labels and {n_features} feature names")
         if not np.all(np.isfinite(X)):
             raise ValueError(f"X{part} has missing or infinite values")
         if set(y.tolist()) != classes:
@@ -845,9 +825,7 @@ def make_ncd_blobs(
       source: synthetic
     """
     n_classes = n_known + n_novel
-    X, y = make_blobs(
-        n_samples, n_features, centers=n_classes, cluster_std=cluster_std, random_state=random_state
-    )
+    X, y = make_blobs(n_samples, n_features, centers=n_classes, cluster_std=cluster_std, random_state=random_state)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, random_state=random_state, stratify=y)
     X, X_test = _standardized(X, X_test)
     n_hidden, n_splits = possible_folds(n_known, 2, 5)

@@ -191,8 +191,7 @@ class NCDProblem:
         known = {*self.known_classes, *self.novel_classes} - novel
         if not known or not novel:
             raise ValueError(
-                "a problem needs at least one known and one novel class, "
-                f"got {len(known)} known and {len(novel)} novel"
+                f"a problem needs at least one known and one novel class, got {len(known)} known and {len(novel)} novel"
             )
         n_hidden, n_splits = possible_folds(len(known), self.n_hidden, self.n_splits)
         return replace(

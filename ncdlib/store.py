@@ -143,9 +143,7 @@ class RowStore:
             raise self._clear(error) from error
 
     def _clear(self, error: OSError) -> OSError:
-        return OSError(
-            error.errno, f"cannot write to {self.path} ({error.strerror}); the rows in it are safe"
-        )
+        return OSError(error.errno, f"cannot write to {self.path} ({error.strerror}); the rows in it are safe")
 
     def _parse(self, text: str) -> tuple[list[str], set[tuple[str, ...]]]:
         """Return the columns and the keys of all rows."""
@@ -154,9 +152,7 @@ class RowStore:
         header, *rows = csv.reader(io.StringIO(text))
         missing = [column for column in self.key if column not in header]
         if missing:
-            raise ValueError(
-                f"{self.path} has no column {', '.join(missing)}; its columns are {', '.join(header)}"
-            )
+            raise ValueError(f"{self.path} has no column {', '.join(missing)}; its columns are {', '.join(header)}")
         positions = [header.index(column) for column in self.key]
         return header, {tuple(row[position] for position in positions) for row in rows}
 

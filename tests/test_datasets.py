@@ -295,9 +295,7 @@ def test_a_named_folder_must_exist(toy, tmp_path, monkeypatch, way):
 def test_a_file_that_differs_is_refused(toy, content, reason):
     path = toy / "toy" / "toy.csv"
     path.write_text(content)
-    pattern = (
-        f"{path} is not the original file of data set toy: {reason}.*http.*1/toy.zip.*allow_modified=True"
-    )
+    pattern = f"{path} is not the original file of data set toy: {reason}.*http.*1/toy.zip.*allow_modified=True"
     with pytest.raises(DataFileError, match=pattern):
         load_dataset("toy")
     assert path.read_text() == content
@@ -380,9 +378,7 @@ def test_a_changed_file_is_not_served_from_the_cache(count_reads, toy):
     assert len(count_reads) == 2
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:300] + b"?" + b[301:]]
-)
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:300] + b"?" + b[301:]])
 def test_a_damaged_cache_is_noticed_and_replaced(count_reads, tmp_path, damage):
     expected = load_dataset("toy").X
     (cached,) = (tmp_path / "cache" / "toy").iterdir()

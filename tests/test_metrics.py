@@ -16,9 +16,7 @@ def best_of_all_matchings(y_true, y_pred):
     clusters = sorted(set(y_pred))
     classes = sorted(set(y_true)) + [None] * len(clusters)
     matchings = (dict(zip(clusters, chosen, strict=True)) for chosen in permutations(classes, len(clusters)))
-    return max(
-        np.mean([matching[p] == t for t, p in zip(y_true, y_pred, strict=True)]) for matching in matchings
-    )
+    return max(np.mean([matching[p] == t for t, p in zip(y_true, y_pred, strict=True)]) for matching in matchings)
 
 
 @settings(deadline=None)

@@ -24,9 +24,7 @@ def row(seed, acc=0.5, data="digits"):
 
 def python(code, *arguments):
     """Start another Python process."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
 
 
 def test_rows_come_back_as_they_went_in(store):
@@ -224,9 +222,7 @@ def test_full_disk(tmp_path):
         for seed in range(7):
             store.append(row(seed, "x" * 120_000))
         before = store.path.read_bytes()
-        with pytest.raises(
-            OSError, match=r"cannot write to .*runs.csv \((No space left|File too large).*safe"
-        ):
+        with pytest.raises(OSError, match=r"cannot write to .*runs.csv \((No space left|File too large).*safe"):
             store.append(row(7, "x" * 800_000))
         assert store.path.read_bytes() == before
         assert store.append(row(8))
