@@ -26,7 +26,7 @@ INDICES = ("silhouette", "calinski_harabasz", "davies_bouldin", "dunn", "elbow",
 MAX_ROWS = 10_000
 """Above this number of rows, the number of clusters is estimated on a random sample of so many rows."""
 
-_BLOCK_ENTRIES = 2**24  # distances held at once: 128 MB as float64
+_BLOCK_ENTRIES = 2**21  # distances held at once: they stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,21 +274,29 @@ def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[n
     cluster_size = np.concatenate(sizes).astype(np.float32)
     own_size = cluster_size[columns]
     total = np.zeros(len(coded))
-    step = max(1, _BLOCK_ENTRIES // (n + offsets[-1]))
+    # Squared distances are one matrix product: |x|^2 - 2 x'z + |z|^2. Centred and scaled, float32 is enough for means.
+    X = X - X.mean(axis=0)
+    X = (X / (np.abs(X).max() or 1)).astype(np.float32)
+    squares, ones = np.einsum("ij,ij->i", X, X)[:, None], np.ones((n, 1), dtype=np.float32)
+    left, right = np.hstack([X, squares, ones]), np.hstack([-2 * X, ones, squares]).T
+    step = max(1, min(n, _BLOCK_ENTRIES // (n + offsets[-1])))
+    distances_buffer = np.empty((step, n), dtype=np.float32)
+    mean_buffer = np.empty((step, offsets[-1]), dtype=np.float32)
     for start in range(0, n, step):
-        block = slice(start, start + step)
-        distances = euclidean_distances(X[block], X).astype(np.float32)
-        rows = np.arange(len(distances))
-        distances[rows, start + rows] = 0
-        mean = distances @ one_hot
+        rows = np.arange(start, min(start + step, n))
+        distances = np.dot(left[rows], right, out=distances_buffer[: len(rows)])
+        np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
+        distances[rows - start, rows] = 0
+        mean = np.dot(distances, one_hot, out=mean_buffer[: len(rows)])
         mean /= cluster_size
-        own = np.take_along_axis(mean, columns[block], axis=1)
-        np.put_along_axis(mean, columns[block], np.inf, axis=1)
+        own = np.take_along_axis(mean, columns[rows], axis=1)
+        np.put_along_axis(mean, columns[rows], np.inf, axis=1)
         others = np.minimum.reduceat(mean, offsets[:-1], axis=1)
-        size = own_size[block]
+        size = own_size[rows]
         own *= size / np.maximum(size - 1, 1)  # a row is no neighbour of itself
         largest = np.maximum(own, others)
-        silhouette = np.where((size > 1) & (largest > 0), (others - own) / np.where(largest > 0, largest, 1), 0)
+        defined = (size > 1) & (largest > 0)
+        silhouette = np.divide(others - own, largest, out=np.zeros_like(own), where=defined)
         total += silhouette.sum(axis=0, dtype=np.float64)
     return total / n
 
