@@ -224,7 +224,7 @@ def _hover_script(images: NDArray, zoom: int = 6) -> str:
 def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None) -> Axes:
     """Draw rows as points of a plane: known classes in blues and greys, novel ones in warm colours, each named.
 
-    A class's name stands where most of its points are, inside its largest group.
+    A class's name stands above the thickest of its points.
 
     Parameters
     ----------
@@ -254,10 +254,12 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
             if len(mine) == 0:
                 continue
             ax.scatter(*mine.T, s=8, color=colors[i % len(colors)], alpha=0.7, lw=0)
-            # The point with the most neighbours near: a mean may fall between two groups.
+            # Above the point with the most neighbours: a mean may fall between two groups.
             distances = euclidean_distances(mine)
-            center = mine[(distances < np.median(distances) / 2).sum(axis=1).argmax()]
-            name = ax.text(*center, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
+            near = distances < np.median(distances) / 2
+            group = mine[near[near.sum(axis=1).argmax()]]
+            x, top = np.median(group[:, 0]), group[:, 1].max()
+            name = ax.text(x, top, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
             name.set_path_effects(outline)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)

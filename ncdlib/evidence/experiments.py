@@ -257,6 +257,7 @@ def _unreported_choices() -> list[Experiment]:
 
     return [
         choice("NCD k-means", "drawn by squared distance", protocols.ncd_k_means, tuned=False, draw_power=2),
+        choice("NCD k-means", "chosen by inertia", protocols.ncd_k_means, tuned=False, selection="inertia"),
         choice("SC", "sigma as in the text", protocols.spectral, tuned=False, sigma_rule="paper"),
         choice("NCD SC", "sigma as in the text", protocols.ncd_spectral, sigma_rule="paper"),
         choice("PBN", "latent normalised for clustering", deep("PBN"), normalize_latent=True),
