@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -111,13 +111,12 @@ def draw_params(method, n_features: int, n: int, **more) -> list[dict]:
     return [{k: v.item() if isinstance(v, np.generic) else v for k, v in p.items()} | more for p in sampler]
 
 
-def bench_training(repeats: int) -> list[Result]:
+def bench_training(repeats: int) -> Iterator[Result]:
     """20 hyperparameter sets by the engine against plain PyTorch, one model at a time."""
     import reference
 
     from ncdlib import PBN, TabularNCD
 
-    results = []
     for method, shape_name, epochs, target in (
         (PBN, "Pendigits", 3, 10),
         (PBN, "Letter", 2, 8),
@@ -142,8 +141,7 @@ def bench_training(repeats: int) -> list[Result]:
                 reference.train(method.__name__, X, codes, p | extra, epochs=epochs)
 
         name = f"{method.__name__}, {shape_name}'s shape"
-        results.append(ratio(name, ours, plain, target, repeats, scale=n_sets / n_reference))
-    return results
+        yield ratio(name, ours, plain, target, repeats, scale=n_sets / n_reference)
 
 
 def bench_spectral(repeats: int) -> list[Result]:
@@ -377,7 +375,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     torch.set_num_threads(1)
     repeats = 3 if options.quick else 5
-    groups: dict[str, Callable[[], list[Result]]] = {
+    groups: dict[str, Callable[[], Iterable[Result]]] = {
         "training": lambda: bench_training(repeats),
         "spectral": lambda: bench_spectral(repeats),
         "kmeans": lambda: bench_kmeans(2 * repeats),

@@ -20,6 +20,7 @@ from tqdm import tqdm
 from ncdlib.methods import engine
 from ncdlib.methods.base import UNLABELED, NCDEstimator, encode_labels
 from ncdlib.methods.kmeans import NCDKMeans
+from ncdlib.methods.spectral import SpectralClustering
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
 FLOATS_IN_A_STACK = 2**21  # activations of about this many floats keep a stack inside the processor's cache
@@ -275,9 +276,7 @@ class ProjectionNCD(DeepNCD):
         if self.clusterer != "spectral":
             self.cluster_centers_ = clusterer.cluster_centers_
 
-    def _spectral(self, n_clusters: int, random_state: int | None):
-        from ncdlib.methods.spectral import SpectralClustering
-
+    def _spectral(self, n_clusters: int, random_state: int | None) -> SpectralClustering:
         return SpectralClustering(
             n_clusters,
             s_min=self.s_min,
