@@ -116,6 +116,7 @@ class View:
     cells: dict[tuple[str, str, str, str], Mean]  # (table, metric, method, dataset)
     datasets: tuple[str, ...] = DATASETS
     folder: str | os.PathLike | None = None
+    runs: pd.DataFrame | None = None
     substitutes: dict[str, str] = field(default_factory=dict)
     used: dict[tuple[str, str, str], None] = field(default_factory=dict)  # (table, method, dataset), in order
     missing: dict[tuple[str, str, str], None] = field(default_factory=dict)
@@ -406,7 +407,9 @@ def _correlation(view: View, method: str, dataset: str) -> tuple[float, float, i
     """Pearson's r of hidden and novel ARI, the standard error of its Fisher transform, and the number of trials."""
     name = view.method(method)
     view.used["letter_corr", name, dataset] = None
-    both = hidden_and_novel_ari(name, dataset, view.folder)
+    if view.runs is None:
+        raise NotMeasured("numbers: the paper shows a figure")
+    both = hidden_and_novel_ari(name, dataset, view.folder, view.runs)
     if len(both) < MIN_TRIALS:
         view.missing["letter_corr", name, dataset] = None
         raise NotMeasured(f"trials of {name} on {PAPER_NAME_OF[dataset]}: {len(both)}, at least {MIN_TRIALS} needed")
@@ -499,7 +502,9 @@ def _ncd_sc_is_quicker(view: View) -> Finding:
 def _curve(view: View, method: str) -> pd.Series:
     """Mean ACC in percent by the number of novel classes of Letter."""
     view.used["perf_wrt_share", method, "letter"] = None
-    runs = load_results(view.folder)
+    if view.runs is None:
+        raise NotMeasured("numbers: the paper shows a figure")
+    runs = view.runs
     runs = runs[(runs["table"] == "perf_wrt_share") & (runs["method"] == method)].dropna(subset=["acc"])
     n_novel = runs["variant"].str.extract(r"^(\d+) novel", expand=False).astype(int)
     curve = 100 * runs["acc"].groupby(n_novel).mean()[lambda c: runs.groupby(n_novel).size().loc[c.index] >= MIN_RUNS]
@@ -581,8 +586,9 @@ def _exact(right: bool) -> str:
 
 
 def _printed(table: str, method: str, dataset: str, column: str = "value") -> float:
-    rows = paper_results().set_index(["table", "method", "dataset"])
-    return float(rows.loc[(table, method, dataset), column])
+    rows = paper_results()
+    row = rows[(rows["table"] == table) & (rows["method"] == method) & (rows["dataset"] == dataset)]
+    return float(row[column].item())
 
 
 def _printed_averages(view: View) -> Finding:
@@ -1262,11 +1268,10 @@ def paper_view(datasets: Sequence[str] = DATASETS) -> View:
     return View("paper", cells, tuple(datasets))
 
 
-def our_view(name: str, folder: str | os.PathLike | None = None, datasets: Sequence[str] = DATASETS) -> View:
+def _our_view(name: str, runs: pd.DataFrame, folder: str | os.PathLike | None, datasets: Sequence[str]) -> View:
     """Our figures, "published", "searched" or "mended"; see the module's text."""
     origin = "published" if name == "published" else "searched"
-    runs = load_results(folder)
-    runs = runs[(runs["variant"] == "") & runs["origin"].isin([origin, "none"])]
+    runs_of_figures, runs = runs, runs[(runs["variant"] == "") & runs["origin"].isin([origin, "none"])]
     groups = runs.groupby(["table", "method", "dataset"])
     measured: dict[tuple[str, str, str, str], Mean] = {}
     for (table, method, dataset), group in groups:
@@ -1286,7 +1291,13 @@ def our_view(name: str, folder: str | os.PathLike | None = None, datasets: Seque
             if found is not None:
                 cells[row.table, row.metric, method, row.dataset] = found
     substitutes = {"TabularNCD": MENDED} if name == "mended" else {}
-    return View(name, cells, tuple(datasets), folder, substitutes)
+    return View(name, cells, tuple(datasets), folder, runs_of_figures, substitutes)
+
+
+def our_views(folder: str | os.PathLike | None = None, datasets: Sequence[str] = DATASETS) -> dict[str, View]:
+    """Our figures in each way, by name."""
+    runs = load_results(folder)
+    return {name: _our_view(name, runs, folder, datasets) for name in ALL_VIEWS}
 
 
 def judge(claim: Claim, view: View) -> tuple[Finding | None, str]:
@@ -1332,9 +1343,8 @@ def ledger(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     >>> claims.set_index("id").loc["printed-once-worse", "verdict"]
     'does not hold'
     """
-    views = {"paper": paper_view()} | {name: our_view(name, folder) for name in ALL_VIEWS}
-    originals = tuple(d for d in DATASETS if d not in VARIANTS)
-    without = {name: our_view(name, folder, originals) for name in ALL_VIEWS}
+    views = {"paper": paper_view()} | our_views(folder)
+    without = our_views(folder, [d for d in DATASETS if d not in VARIANTS])
     views["paper"].folder = folder
     return pd.DataFrame([_judge_all(claim, views, without) for claim in CLAIMS], columns=COLUMNS)
 

@@ -44,7 +44,7 @@ def load_results(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     """
     runs = run_store(folder).rows().reindex(columns=list(RUN_COLUMNS))
     runs = runs.astype(dict.fromkeys(SCORES, float))
-    return runs.fillna({"variant": ""})
+    return runs.assign(variant=runs["variant"].astype(object).fillna(""))
 
 
 def search_path(search: Search, folder: str | os.PathLike | None = None) -> Path:

@@ -167,10 +167,13 @@ def within_tolerance(cells: pd.DataFrame, origin: str) -> pd.Series:
     return (measured[origin] - measured["paper"]).abs() <= tolerance
 
 
-def hidden_and_novel_ari(method: str, dataset: str, folder: str | os.PathLike | None = None) -> pd.DataFrame:
+def hidden_and_novel_ari(
+    method: str, dataset: str, folder: str | os.PathLike | None = None, runs: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """For every trial of a search: the mean ARI on hidden classes, which ranks it, and the ARI on the novel ones.
 
-    The second is measured for the paper's Figure 5 only, and enters no choice.
+    The second is measured for the paper's Figure 5 only, and enters no choice. `runs` are the results, if they are
+    loaded already.
 
     Returns
     -------
@@ -184,7 +187,7 @@ def hidden_and_novel_ari(method: str, dataset: str, folder: str | os.PathLike | 
     ['trial', 'hidden', 'novel', 'params']
     """
     trials = load_trials(Search(method, dataset, "known"), folder)[["trial", "score_known", "params"]]
-    runs = load_results(folder)
+    runs = load_results(folder) if runs is None else runs
     runs = runs[(runs["table"] == "letter_corr") & (runs["dataset"] == dataset) & (runs["method"] == method)]
     both = trials.astype({"trial": int}).merge(
         runs[["seed", "ari"]].astype({"seed": int}), left_on="trial", right_on="seed"
