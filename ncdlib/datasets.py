@@ -10,6 +10,7 @@ import string
 import tempfile
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -472,14 +473,11 @@ def cache_dir() -> Path:
 
     Examples
     --------
-    >>> import os
     >>> from ncdlib.datasets import cache_dir
-    >>> os.environ["NCDLIB_CACHE"] = "elsewhere"
-    >>> print(cache_dir())
-    elsewhere
-    >>> del os.environ["NCDLIB_CACHE"]
+    >>> isinstance(cache_dir(), Path)
+    True
     """
-    return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("ncdlib"))
+    return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("ncdlib")).expanduser()
 
 
 def archive_url(info: DatasetInfo) -> str:
@@ -515,7 +513,7 @@ def _find(file: Path, data_home: str | os.PathLike | None) -> Path | None:
         if folder and (path := Path(folder).expanduser() / file).is_file():
             return path
     path = cache_dir() / file
-    return path if path.is_file() else None
+    return path if os.path.isfile(path) else None  # unlike Path.is_file, False where the folder cannot be read
 
 
 def get_files(
@@ -575,7 +573,7 @@ def _download(info: DatasetInfo, files: list[DataFile], allow_modified: bool) ->
         raise DataFileError(
             f"{_missing(info, files)}, and {url} cannot be read ({reason}). {_by_hand(info)}"
         ) from error
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last one: it has a password
         raise DataFileError(f"what {url} sends is not a whole zip archive ({error}). {_by_hand(info)}") from error
     except OSError as error:
         raise DataFileError(
@@ -597,9 +595,14 @@ def _fetch(url: str, file: BinaryIO) -> None:
 
 
 def _extract(
-    info: DatasetInfo, files: list[DataFile], archive: zipfile.ZipFile, folder: Path, allow_modified: bool
+    info: DatasetInfo,
+    files: list[DataFile],
+    archive: zipfile.ZipFile,
+    folder: Path,
+    allow_modified: bool,
+    is_inner: bool = False,
 ) -> None:
-    """Extract the files of a data set from UCI's archive, or from an archive inside it.
+    """Extract the files of a data set from UCI's archive, or from the archive inside it.
 
     Only files of the registry are written, to names that the registry gives: no member can land elsewhere.
     """
@@ -608,12 +611,12 @@ def _extract(
             raise DataFileError(f"{archive_url(info)} is refused: its member {name!r} points outside of its folder")
     members = {file.name: _member(archive, file.name) for file in files}
     nested = [member for member in archive.infolist() if member.filename.endswith(".zip")]
-    if nested and not all(members.values()):
+    if nested and not is_inner and not all(members.values()):
         with tempfile.TemporaryFile(dir=folder) as inner:
             with archive.open(nested[0]) as stream:
                 shutil.copyfileobj(stream, inner)
             with zipfile.ZipFile(inner) as opened:
-                return _extract(info, files, opened, folder, allow_modified)
+                return _extract(info, files, opened, folder, allow_modified, is_inner=True)
     for file in files:
         member = members[file.name]
         if member is None:
@@ -692,12 +695,13 @@ def _read(info: DatasetInfo, paths: Mapping[str, Path], digests: list[str]) -> A
         return info.read(paths)
     key = hashlib.sha256("".join(digests).encode() + Path(__file__).read_bytes()).hexdigest()[:16]
     cached = cache_dir() / info.name / f"parsed-{key}.npz"
-    if cached.is_file():
-        try:
-            with np.load(cached, allow_pickle=False) as stored:
-                return dict(stored)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            warnings.warn(f"{cached} is damaged ({error}): reading the data files again", stacklevel=3)
+    try:
+        with np.load(cached, allow_pickle=False) as stored:
+            return dict(stored)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        warnings.warn(f"{cached} cannot be read ({error}): reading the data files again", stacklevel=3)
     try:
         arrays = info.read(paths)
         _check_arrays(info, arrays)

@@ -42,15 +42,16 @@ TOY = replace(
 )
 
 
-def zipped(members):
+def zipped(members, compression=zipfile.ZIP_STORED):
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return buffer.getvalue()
 
 
 GOOD = zipped({"readme.txt": b"hello", "part/toy.csv.Z": b"compressed", "UCI toy/part/toy.csv": ROWS})
+PACKED = zipped({"part/toy.csv": ROWS}, zipfile.ZIP_DEFLATED)
 
 
 class Server(ThreadingHTTPServer):
@@ -104,7 +105,7 @@ def send_in_two_halves(handler):
     handler.start(len(GOOD))
     handler.wfile.write(GOOD[: len(GOOD) // 2])
     handler.server.half_sent.set()
-    if handler.server.go_on.wait(60) and not handler.server.closing:
+    if handler.server.go_on.wait(300) and not handler.server.closing:
         handler.wfile.write(GOOD[len(GOOD) // 2 :])
 
 
@@ -188,6 +189,10 @@ def test_archive_without_announced_length(server, cache):
             id="slip in the inner archive",
         ),
         pytest.param(GOOD[:3000] + b"?" + GOOD[3001:], "not a whole zip archive .*CRC", id="damaged"),
+        pytest.param(PACKED[:200] + b"???" + PACKED[203:], "not a whole zip archive", id="damaged and packed"),
+        pytest.param(
+            zipped({"a.zip": zipped({"b.zip": zipped({"part/toy.csv": ROWS})})}), "holds no part/toy.csv", id="too deep"
+        ),
     ],
 )
 def test_bad_archives_are_refused_and_leave_nothing_behind(server, cache, tmp_path, answer, message):
@@ -238,11 +243,8 @@ def test_no_space_left(server, cache):
 
 
 def test_no_space_left_for_the_extracted_file(server, cache):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("part/toy.csv", ROWS)
-    server.answers[URL] = buffer.getvalue()
-    assert len(buffer.getvalue()) < 1 << 19 < 1 << 20 < len(ROWS)
+    server.answers[URL] = PACKED
+    assert len(PACKED) < 1 << 19 < 1 << 20 < len(ROWS)
     with full_disk(cache, 1 << 20):
         with pytest.raises(DataFileError, match=rf"cannot store data set toy in {cache}.*(space|large).*NCDLIB_CACHE"):
             load_dataset("toy")
@@ -275,7 +277,7 @@ def other_process():
 def test_kill_during_a_download_leaves_nothing_that_is_believed(server, cache):
     server.answers[URL] = send_in_two_halves
     process = other_process()
-    assert server.half_sent.wait(60)
+    assert server.half_sent.wait(300)
     time.sleep(0.2)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -288,10 +290,10 @@ def test_kill_during_a_download_leaves_nothing_that_is_believed(server, cache):
 def test_interrupt_during_a_download_leaves_nothing(server, cache):
     server.answers[URL] = send_in_two_halves
     process = other_process()
-    assert server.half_sent.wait(60)
+    assert server.half_sent.wait(300)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    assert "KeyboardInterrupt" in process.communicate(timeout=60)[1]
+    assert "KeyboardInterrupt" in process.communicate(timeout=300)[1]
     assert files_in(cache) == []
 
 
@@ -307,10 +309,10 @@ def test_what_a_killed_process_left_is_removed(server, cache):
 def test_two_processes_download_once(server, cache):
     server.answers[URL] = send_in_two_halves
     first = other_process()
-    assert server.half_sent.wait(60)
+    assert server.half_sent.wait(300)
     threading.Timer(1, server.go_on.set).start()
     assert load_dataset("toy").source == "original"  # it waited for the other process, and found its file
-    assert first.communicate(timeout=60)[0] == "original\n"
+    assert first.communicate(timeout=300)[0] == "original\n"
     assert server.requests == [URL]
 
 

@@ -125,15 +125,15 @@ APPEND = """
 import sys
 from ncdlib.store import RowStore
 store = RowStore(sys.argv[1], key=["data", "seed"])
-print(sum(store.append({"data": "digits", "seed": seed, "acc": 0.5}) for seed in range(40)))
+print(sum(store.append({"data": "digits", "seed": seed, "acc": 0.5}) for seed in range(20)))
 """
 
 
 def test_processes_that_append_at_once_store_each_row_once(store):
     writers = [python(APPEND, store.path) for _ in range(2)]
-    stored = [int(writer.communicate(timeout=60)[0]) for writer in writers]
-    assert sum(stored) == 40
-    assert sorted(store.rows()["seed"]) == list(range(40))
+    stored = [int(writer.communicate(timeout=300)[0]) for writer in writers]
+    assert sum(stored) == 20
+    assert sorted(store.rows()["seed"]) == list(range(20))
 
 
 APPEND_FOR_EVER = """
@@ -145,7 +145,7 @@ for seed in itertools.count():
 """
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited too long"
@@ -169,7 +169,7 @@ from ncdlib.store import RowStore
 store = RowStore(sys.argv[1], key=["data", "seed"])
 with store.claim({"data": "digits", "seed": 1}) as mine:
     print(mine, flush=True)
-    time.sleep(60)
+    time.sleep(300)
 """
 
 
