@@ -98,11 +98,13 @@ def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
     visitor = reader(theme=theme)
     page = visitor.open(path)
     assert page.evaluate("document.documentElement.dataset.theme") == theme
-    violations = [v for v in Axe().run(page).response["violations"] if v["impact"] in ("serious", "critical")]
+    assert visitor.problems == []
+    # Without preload, since axe looks for imported style sheets where they are not.
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    violations = [v for v in found if v["impact"] in ("serious", "critical")]
     assert not violations, "\n".join(
         f"{v['id']}: {v['help']}: {[node['html'][:150] for node in v['nodes'][:3]]}" for v in violations
     )
-    assert visitor.problems == []
 
 
 @every_page

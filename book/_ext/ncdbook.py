@@ -72,6 +72,13 @@ def add_plotly(app: Sphinx, page: str, template: str, context: dict[str, Any], d
         app.add_js_file("plotly.min.js")
 
 
+def drop_wrong_role(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Docutils calls a bibliography a list, but gives its entries another role than list items have."""
+    context["body"] = context.get("body", "").replace(
+        '<div role="list" class="citation-list">', '<div class="citation-list">'
+    )
+
+
 def copy_plotly(app: Sphinx, error: Exception | None) -> None:
     if error is None:
         script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
@@ -123,6 +130,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", share_version)
     app.connect("doctree-resolved", fill_chapter_times)
     app.connect("html-page-context", add_plotly)
+    app.connect("html-page-context", drop_wrong_role)
     app.connect("build-finished", copy_plotly)
     app.connect("build-finished", keep_only_clean_build)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
