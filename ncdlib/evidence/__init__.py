@@ -3,13 +3,20 @@
 from ncdlib.evidence.claims import CLAIMS, ledger
 from ncdlib.evidence.paper import PAPER_NUMBER, paper_results, published_hyperparameters, published_params
 from ncdlib.evidence.store import best_params, load_results, load_trials
-from ncdlib.evidence.tables import compare_with_paper, hidden_and_novel_ari, show_table, within_tolerance
+from ncdlib.evidence.tables import (
+    compare_with_paper,
+    effect_of_choices,
+    hidden_and_novel_ari,
+    show_table,
+    within_tolerance,
+)
 
 __all__ = [
     "CLAIMS",
     "PAPER_NUMBER",
     "best_params",
     "compare_with_paper",
+    "effect_of_choices",
     "hidden_and_novel_ari",
     "ledger",
     "load_results",

@@ -196,6 +196,35 @@ def hidden_and_novel_ari(
     return both.dropna(subset=["hidden", "novel"]).reset_index(drop=True)
 
 
+def effect_of_choices(folder: str | os.PathLike | None = None) -> pd.DataFrame:
+    """What each choice that the paper leaves open does to the accuracy, changed alone.
+
+    Returns
+    -------
+    DataFrame
+        choice, method, dataset, usual, changed (mean ACC in percent), difference, and se, its standard error.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import effect_of_choices
+    >>> list(effect_of_choices().columns)
+    ['choice', 'method', 'dataset', 'usual', 'changed', 'difference', 'se']
+    """
+    runs = load_results(folder)
+    runs = runs[runs["origin"].isin(["published", "none"]) & (runs["variant"] == "")].dropna(subset=["acc"])
+    usual_table = runs["table"].isin(["clust", "ncd"])
+    usual = {key: 100 * acc for key, acc in runs[usual_table].groupby(["method", "dataset"])["acc"]}
+    out = []
+    for (name, dataset), acc in runs[runs["table"] == "choices"].groupby(["method", "dataset"], sort=False)["acc"]:
+        method, _, choice = name.partition(": ")
+        if (method, dataset) in usual:
+            before, after = usual[method, dataset], 100 * acc
+            row = {"choice": choice, "method": method, "dataset": dataset}
+            row |= {"usual": before.mean(), "changed": after.mean(), "difference": after.mean() - before.mean()}
+            out.append(row | {"se": np.hypot(before.sem(), after.sem())})
+    return pd.DataFrame(out, columns=["choice", "method", "dataset", "usual", "changed", "difference", "se"])
+
+
 def _label(cells: pd.DataFrame, dataset: str) -> str:
     """The paper's name of a data set, marked where ours is a variant."""
     sources = cells.loc[cells["dataset"] == dataset, "source"].dropna()
