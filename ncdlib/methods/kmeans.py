@@ -120,6 +120,12 @@ def k_means_from(
     return run, best
 
 
+def nearest_centroid(X: NDArray, centroids: NDArray) -> NDArray[np.int64]:
+    """Position of the nearest centroid of each row."""
+    origin = centroids.mean(axis=0)  # distances lose no digits to a large mean
+    return pairwise_distances_argmin(X - origin, centroids - origin)
+
+
 class NCDKMeans(NCDEstimator):
     """k-means on the unlabelled rows, started from centroids drawn far from the known classes.
 
@@ -229,15 +235,14 @@ class NCDKMeans(NCDEstimator):
         self.known_centers_ = run.cluster_centers_[:n_moving] if n_moving else known_means
         self.n_iter_ = int(run.n_iter_)
         self.labels_ = np.full(len(X), UNLABELED)
-        self.labels_[unlabeled] = pairwise_distances_argmin(X_unlabeled, self.cluster_centers_)
+        self.labels_[unlabeled] = nearest_centroid(X_unlabeled, self.cluster_centers_)
         residuals = X_unlabeled - self.cluster_centers_[self.labels_[unlabeled]]
         self.inertia_ = float(row_norms(residuals, squared=True).sum())
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Assign rows to the nearest novel centroid."""
-        X = self._check_new(X)
-        return pairwise_distances_argmin(X, self.cluster_centers_)
+        return nearest_centroid(self._check_new(X), self.cluster_centers_)
 
     def _check_options(self) -> None:
         check_k_means_options(self.selection, self.draw_power, self.n_init, self.max_iter)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas, eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_array, check_random_state, gen_batches
@@ -74,6 +75,43 @@ def spectral_embedding(
     distances, _ = _squared_distances(X)
     gamma = _gamma(_longest_tree_edge(distances), s_min, sigma_rule)
     return _embed(distances, gamma, n_components, out=distances)[0]
+
+
+def cluster_embedding(
+    embedding: ArrayLike,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    selection: Selection = "distance",
+    draw_power: float = 1,
+    random_state: Any = None,
+) -> KMeans:
+    """Partition the rows of a spectral embedding with k-means, as :class:`SpectralClustering` does.
+
+    Parameters
+    ----------
+    embedding : array of shape (n_samples, n_components)
+    n_clusters : int
+    n_init, selection, draw_power, random_state
+        As in :class:`SpectralClustering`.
+
+    Returns
+    -------
+    KMeans
+        The best run, with ``labels_`` and ``cluster_centers_``.
+
+    Examples
+    --------
+    >>> from ncdlib.methods.spectral import cluster_embedding
+    >>> cluster_embedding([[0.0], [0.1], [0.9], [1.0]], 2, random_state=0).inertia_
+    0.01
+    """
+    # NOTE[DIFF] The paper only says "k-means". scikit-learn's (squared distances in the draws and in the choice of the
+    # best run) is 16 to 24 points off its figures for NCD SC on Optdigits and Letter; these defaults give them.
+    embedding = check_array(embedding, dtype=[np.float64, np.float32], ensure_min_samples=n_clusters)
+    rng = check_random_state(random_state)
+    starts = draw_centroids(embedding, n_clusters, power=draw_power, n_draws=n_init, rng=rng)
+    return k_means_from(embedding, starts, selection=selection)[0]
 
 
 def _check_embedding_options(n_components: int | None, s_min: float | None, sigma_rule: str) -> None:
@@ -194,10 +232,10 @@ class _SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstima
         self.sigma_ = scale / float(np.sqrt(2 * gamma)) if gamma > 0 else np.inf
         self.n_components_ = self._n_features_out = self.embedding_.shape[1]
 
-    def _cluster(self, rows: NDArray, k: int, rng: np.random.RandomState) -> Any:
-        """K-means as in the paper's experiments (see `selection` and `draw_power`); the fitted KMeans."""
-        starts = draw_centroids(rows, k, power=self.draw_power, n_draws=self.n_init, rng=rng)
-        return k_means_from(rows, starts, selection=self.selection)[0]
+    def _cluster(self, rows: NDArray, k: int, rng: np.random.RandomState) -> KMeans:
+        return cluster_embedding(
+            rows, k, n_init=self.n_init, selection=self.selection, draw_power=self.draw_power, random_state=rng
+        )
 
     def _set_clusters(self, unlabeled: NDArray[np.bool_], rows: NDArray, k: int, rng: np.random.RandomState) -> None:
         run = self._cluster(rows, k, rng)
