@@ -52,7 +52,7 @@ def render_table(
     """
     cells = compare_with_paper(folder)
     cells = cells[(cells["table"] == table) & (cells["metric"] == metric)]
-    shown = show_table(table, metric, methods, folder)
+    shown = show_table(table, metric, methods, cells=cells)
     for origin in ORIGINS:
         within = within_tolerance(cells, origin)
         for cell in cells.loc[within.index[~within]].itertuples():

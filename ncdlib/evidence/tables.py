@@ -75,7 +75,7 @@ def compare_with_paper(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     261
     """
     runs = load_results(folder)
-    runs = runs[runs["variant"] == ""]
+    runs = dict(iter(runs[runs["variant"] == ""].groupby(["table", "dataset", "method"])))
     cells = []
     paper = paper_results()
     for cell in pd.concat([paper, _cells_of_our_own(paper)]).itertuples():
@@ -92,14 +92,16 @@ def _cells_of_our_own(paper: pd.DataFrame) -> pd.DataFrame:
     return own.assign(method=MENDED, value=np.nan, std=np.nan)
 
 
-def _ours(runs: pd.DataFrame, table: str, metric: str, dataset: str, method: str) -> dict:
+def _ours(runs: dict[tuple[str, str, str], pd.DataFrame], table: str, metric: str, dataset: str, method: str) -> dict:
     if method == "Ground-truth":
         k = len(ncdlib.DATASETS[dataset].novel_classes)
         return {"published": k, "searched": k, "runs": 0, "source": "original"}
     table, method = measured_as(table, method)
-    mine = runs[(runs["table"] == table) & (runs["dataset"] == dataset) & (runs["method"] == method)]
+    mine = runs.get((table, dataset, method))
+    if mine is None:
+        return {"runs": 0, "source": None}
     column = METRIC_COLUMN[metric]
-    out: dict = {"runs": 0, "source": mine["source"].iloc[0] if len(mine) else None}
+    out: dict = {"runs": 0, "source": mine["source"].iloc[0]}
     for origin in ORIGINS:
         values = mine.loc[mine["origin"].isin([origin, "none"]), column].dropna()
         if len(values):
@@ -130,9 +132,13 @@ def show_table(
     metric: str = "ACC",
     methods: Iterable[str] | None = None,
     folder: str | os.PathLike | None = None,
+    cells: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """One table of the paper, for reading: data sets down, methods across, each as paper / published / searched."""
-    cells = compare_with_paper(folder)
+    """One table of the paper, for reading: data sets down, methods across, each as paper / published / searched.
+
+    `cells` is the comparison with the paper, if it is there already.
+    """
+    cells = compare_with_paper(folder) if cells is None else cells
     cells = cells[(cells["table"] == table) & (cells["metric"] == metric)]
     methods = list(methods or cells["method"].unique())
     names = [name for name in (*DATASETS, "average") if name in set(cells["dataset"])]
