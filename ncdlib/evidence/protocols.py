@@ -19,7 +19,7 @@ from ncdlib.methods.baseline import Baseline
 from ncdlib.methods.deep import DeepNCD
 from ncdlib.methods.kmeans import NCDKMeans
 from ncdlib.methods.pbn import PBN
-from ncdlib.methods.spectral import SpectralClustering, spectral_embedding
+from ncdlib.methods.spectral import SpectralClustering, cluster_embedding, spectral_embedding
 from ncdlib.methods.tabularncd import TabularNCD
 from ncdlib.metrics import evaluate
 from ncdlib.problem import NCDProblem
@@ -84,11 +84,11 @@ def ncd_spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequ
         began = time.perf_counter()
         if setting == "known":
             k = _true_k(problem)
-            labels = KMeans(k, n_init=10, random_state=seed).fit(embedding[n_known_rows:]).labels_
+            labels = cluster_embedding(embedding[n_known_rows:], k, random_state=seed).labels_
         else:
             k = estimate_n_clusters(embedding[n_known_rows:], "silhouette", random_state=seed).n_clusters
             n_clusters = len(problem.known_classes) + k
-            labels = KMeans(n_clusters, n_init=10, random_state=seed).fit(embedding).labels_[n_known_rows:]
+            labels = cluster_embedding(embedding, n_clusters, random_state=seed).labels_[n_known_rows:]
         yield scores_of(problem, [labels]) | {"k": k, "seconds": shared_seconds + time.perf_counter() - began}
 
 
