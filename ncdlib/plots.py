@@ -182,6 +182,7 @@ def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -
     in_book = "NCDLIB_BOOK" in os.environ
     body = fig.to_html(
         full_html=False,
+        auto_play=False,
         include_plotlyjs=not in_book,
         config={"displaylogo": False, "responsive": True},
         post_script=None if hover_images is None else _hover_script(hover_images),
