@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 import ncdlib
-from ncdlib.evidence.experiments import SEARCH_TRIALS, Search, trained_for_one_setting
+from ncdlib.evidence.experiments import NCD_SC, SEARCH_TRIALS, Search, trained_for_one_setting
 from ncdlib.store import RowStore
 
 RUN_KEY = ("table", "dataset", "method", "setting", "origin", "variant", "seed")
@@ -93,6 +93,8 @@ def search_for(method: str, dataset: str, setting: str, runs: pd.DataFrame) -> S
     PBN and Baseline are trained once for both settings. TabularNCD is trained for a number of clusters: where the
     estimate from the features is the true number, the two settings are the same search.
     """
+    if method == NCD_SC:
+        return Search(method, dataset, setting)
     if setting == "known" or not trained_for_one_setting(method):
         return Search(method, dataset, "known")
     features = runs[(runs["method"] == FEATURES_METHOD) & (runs["dataset"] == dataset) & (runs["seed"] == 0)]
