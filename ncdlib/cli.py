@@ -135,6 +135,9 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing, and how long it may take.")] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after so many minutes.")] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Forget the runs of the named tables and methods first.")
+    ] = False,
     summary: Annotated[bool, typer.Option("--summary", help="Show how many figures of the paper agree.")] = False,
     dask: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler; its workers must see results/.")
@@ -149,7 +152,12 @@ def reproduce(
         typer.echo(runner.summary().to_string(index=False))
         return
     split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
-    missing = runner.pending_jobs(what or (), split(datasets, ","), split(methods, ";"), runs=runs, trials=trials)
+    chosen = (what or (), split(datasets, ","), split(methods, ";"))
+    if again and not what:
+        raise typer.BadParameter("--again needs the tables to measure again")
+    if again:
+        typer.echo(f"{runner.forget(*chosen)} runs forgotten")
+    missing = runner.pending_jobs(*chosen, runs=runs, trials=trials)
     if dry_run:
         typer.echo("\n".join(runner.plan(missing, load_results())))
         return

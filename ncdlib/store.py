@@ -7,7 +7,7 @@ import errno
 import hashlib
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ncdlib._files import locked
+from ncdlib._files import atomic_write, locked
 
 
 class RowStore:
@@ -94,6 +94,27 @@ class RowStore:
                 line = _line(row) + _line(row.values())
             self._write(len(text.encode()), line.encode())
         return True
+
+    def remove(self, wanted: Callable[[Mapping[str, str]], bool]) -> int:
+        """Take out the rows of which `wanted` says so, to measure them again; return how many they were.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ncdlib.store import RowStore
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = RowStore(f"{folder}/runs.csv", key=["seed"])
+        ...     _ = store.append({"seed": 0}), store.append({"seed": 1})
+        ...     store.remove(lambda row: row["seed"] == "1"), len(store.rows())
+        (1, 1)
+        """
+        with locked(self._lock_path()):
+            rows = list(csv.DictReader(io.StringIO(self._read())))
+            kept = [row for row in rows if not wanted(row)]
+            if len(kept) < len(rows):
+                with atomic_write(self.path) as file:
+                    file.write("".join([_line(rows[0]), *(_line(row.values()) for row in kept)]).encode())
+        return len(rows) - len(kept)
 
     @contextmanager
     def claim(self, key_values: Mapping[str, Any]) -> Iterator[bool]:

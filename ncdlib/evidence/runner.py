@@ -117,6 +117,19 @@ def _check_names(what: set[str], datasets: set[str], methods: set[str]) -> None:
             raise ValueError(f"there is no {kind} {name!r}; choose from {', '.join(there)}")
 
 
+def forget(
+    what: Iterable[str],
+    datasets: Iterable[str] = (),
+    methods: Iterable[str] = (),
+    folder: str | os.PathLike | None = None,
+) -> int:
+    """Remove runs that a change of the code has made stale; return how many. Searches are not touched."""
+    chosen = {"table": set(what), "dataset": set(datasets), "method": set(methods)}
+    _check_names(*chosen.values())
+    stale = lambda row: all(not names or row[column] in names for column, names in chosen.items())  # noqa: E731
+    return store.run_store(folder).remove(stale)
+
+
 def _correlation_jobs(done, datasets, methods, folder) -> list[tuple[float, Job]]:
     """The ARI on the novel classes of every trial of PBN's and TabularNCD's searches, for the paper's Figure 5 only."""
     jobs = []
