@@ -134,10 +134,10 @@ class Discovery:
         return f"Discovery(n_clusters={self.n_clusters}, stability={self.stability:.2f}, rows={{{sizes}}})"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a label for each row: its known class, or the name of its discovered class."""
+        """Return a label for each row, as text: its known class, or the name of its discovered class."""
         names = {p.cluster: p.name for p in self.profiles}
         discovered = self.labels != UNLABELED
-        label = self.known.copy()
+        label = np.array([None if c is None else str(c) for c in self.known], dtype=object)
         label[discovered] = [names[cluster] for cluster in self.labels[discovered]]
         return pd.DataFrame({"label": label, "discovered": discovered}, index=self.index)
 
@@ -319,6 +319,7 @@ def discover(
             cv=cv,
             n_clusters=None if isinstance(n_clusters, str) else n_clusters,
             index=n_clusters if isinstance(n_clusters, str) else None,
+            both_settings=False,
             refit=False,
             n_jobs=n_jobs,
             random_state=random_state,
@@ -433,16 +434,19 @@ def _make_estimator(method: str | BaseEstimator, verbose: bool) -> BaseEstimator
 def _estimate(
     estimator: BaseEstimator, X: NDArray, codes: NDArray, n_clusters: int | str, random_state: int
 ) -> KEstimate:
-    """The number of classes: in the space the method learns where it does so without that number (Section 5)."""
+    """The number of classes, in the space the method learns if it does so without that number (Section 5)."""
+    from ncdlib.methods.spectral import NCDSpectralClustering
+
     novel = codes == UNLABELED
     index = n_clusters if isinstance(n_clusters, str) else "silhouette"
     arguments: dict[str, Any] = {"index": index, "random_state": random_state}
-    if index == "km_acc":
-        arguments |= {"X_known": X[~novel], "y_known": codes[~novel]}
     if hasattr(estimator, "estimate_n_clusters"):
         trained = clone(estimator).set_params(n_clusters=2).fit(X, codes)  # any number: it does not matter here
-        return trained.estimate_n_clusters(X[novel], **arguments)
-    return estimate_n_clusters(X[novel], **arguments)
+        known = {"X_known": X[~novel], "y_known": codes[~novel]} if index == "km_acc" else {}
+        return trained.estimate_n_clusters(X[novel], **arguments, **known)
+    if isinstance(estimator, NCDSpectralClustering):
+        X = clone(estimator).set_params(n_clusters=n_clusters).fit(X, codes).embedding_
+    return estimate_n_clusters(X[novel], **arguments, X_known=X[~novel], y_known=codes[~novel])
 
 
 def _refit(estimator: BaseEstimator, X: NDArray, codes: NDArray, seeds: list[int]) -> list[NDArray]:

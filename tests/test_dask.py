@@ -46,7 +46,7 @@ def test_a_killed_worker_loses_nothing(problem, cluster, tmp_path):
     killed = []
 
     def kill_one():
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not (store.exists() and store.read_bytes().count(b"\n") > 2):
             if time.monotonic() > deadline:
                 return

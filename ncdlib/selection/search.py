@@ -74,6 +74,9 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         Candidates for the number of novel classes; see `estimate_n_clusters`.
     setting : {"known", "estimated"} or None
         Which score ranks the trials; by default "known" if `n_clusters` is given.
+    both_settings : bool, default=True
+        With `n_clusters` given, score the estimated number too where one training serves both. Estimating takes
+        longer than training small networks: False saves it.
     scoring : {"ari", "acc", "nmi"}, default="ari"
     refit : bool, default=True
         Fit the best trial on all rows, as ``best_estimator_``.
@@ -136,6 +139,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         index: str | None = None,
         k_range: Iterable[int] | None = None,
         setting: Literal["known", "estimated"] | None = None,
+        both_settings: bool = True,
         scoring: Literal["ari", "acc", "nmi"] = "ari",
         refit: bool = True,
         n_jobs: int | None = None,
@@ -152,6 +156,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.index = index
         self.k_range = k_range
         self.setting = setting
+        self.both_settings = both_settings
         self.scoring = scoring
         self.refit = refit
         self.n_jobs = n_jobs
@@ -266,13 +271,16 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         if "n_clusters" not in parameters:
             raise ValueError(f"{type(self.estimator).__name__} has no parameter n_clusters")
         own = parameters["n_clusters"]
+        clusters_afresh = hasattr(self.estimator, "cluster")
+        both = clusters_afresh and self.both_settings and self.n_clusters is not None
         return _Protocol(
             estimator=configure(clone(self.estimator), {"verbose": False}),
-            clusters_afresh=hasattr(self.estimator, "cluster"),
+            clusters_afresh=clusters_afresh,
             n_clusters=self.n_clusters,
             index=self.index or (own if isinstance(own, str) else "silhouette"),
             k_range=None if self.k_range is None else tuple(self.k_range),
             setting=setting,
+            settings=SETTINGS if both else (setting,),
             scoring=self.scoring,
         )
 
@@ -281,15 +289,13 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
     ) -> dict[str, str]:
         """What a stored result depends on, in parts, so that a refusal can say what differs."""
         parameters = {name: value for name, value in self.estimator.get_params().items() if name != "verbose"}
-        # One training serves both settings where the clusters are made afresh; elsewhere the setting matters.
-        setting = None if protocol.clusters_afresh else protocol.setting
         parts = {
             "data": [X.shape, str(X.dtype), X.tobytes(), codes.tobytes(), [str(c) for c in self.classes_]],
             "estimator": [type(self.estimator).__name__, sorted((k, repr(v)) for k, v in parameters.items())],
             "param_distributions": sorted((k, _text(v)) for k, v in self.param_distributions.items()),
             "cv": [fold.classes.tolist() for fold in folds],
             "random_state": self.random_state,
-            "n_clusters": [protocol.n_clusters, protocol.index, protocol.k_range, setting],
+            "n_clusters": [protocol.n_clusters, protocol.index, protocol.k_range, protocol.settings],
             "scoring": self.scoring,
         }
         return {name: hashlib.sha256(repr(part).encode()).hexdigest()[:12] for name, part in parts.items()}
@@ -346,7 +352,8 @@ class _Protocol:
     n_clusters: int | None
     index: str
     k_range: tuple[int, ...] | None
-    setting: str
+    setting: str  # the one that ranks
+    settings: tuple[str, ...]  # those that are scored
     scoring: str
     k_from_features: int | None = None
 
@@ -447,21 +454,20 @@ def _score(
     if not protocol.clusters_afresh:
         found = {f"score_{protocol.setting}": score(model.labels_[fold.hidden])}
         return found | {"n_clusters": protocol.k_from_features}
-    known = {"X_known": X[fold.visible], "y_known": codes[fold.visible]} if protocol.index == "km_acc" else {}
-    estimate = model.estimate_n_clusters(
-        X[fold.novel], index=protocol.index, k_range=protocol.k_range, random_state=seed, **known
-    ).n_clusters
+    n_novel = {"known": protocol.n_clusters}
+    if "estimated" in protocol.settings:
+        known = {"X_known": X[fold.visible], "y_known": codes[fold.visible]} if protocol.index == "km_acc" else {}
+        n_novel["estimated"] = model.estimate_n_clusters(
+            X[fold.novel], index=protocol.index, k_range=protocol.k_range, random_state=seed, **known
+        ).n_clusters
     unlabeled = np.flatnonzero(y == UNLABELED)
     hidden = np.searchsorted(unlabeled, fold.hidden)
-    scores: dict[int, float] = {}
-    for k in {estimate, protocol.n_clusters} - {None}:
+    scores: dict[int, float] = {}  # by number of novel classes: often both settings have the same
+    for k in {n_novel[setting] for setting in protocol.settings}:
         labels = model.cluster(X[unlabeled], len(fold.classes) + k, random_state=seed)
         scores[k] = score(labels[hidden])
-    return {
-        "score_known": scores.get(protocol.n_clusters),
-        "score_estimated": scores[estimate],
-        "n_clusters": estimate,
-    }
+    found = {f"score_{setting}": scores[n_novel[setting]] for setting in protocol.settings}
+    return found | {"n_clusters": n_novel.get("estimated")}
 
 
 class _Results:
