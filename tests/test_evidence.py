@@ -1,0 +1,358 @@
+"""The evidence: what is stored, how it is measured, and that it can be stopped, killed and done again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import LocalCluster
+
+import ncdlib
+from ncdlib.cli import main
+from ncdlib.evidence import (
+    best_params,
+    compare_with_paper,
+    load_results,
+    load_trials,
+    paper_results,
+    protocols,
+    published_params,
+    runner,
+    show_table,
+    store,
+    within_tolerance,
+)
+from ncdlib.evidence import experiments as declared
+from ncdlib.evidence.experiments import SEARCH_TRIALS, Experiment, Search
+from ncdlib.evidence.paper import DATASETS
+from ncdlib.evidence.store import RUN_COLUMNS, RUN_KEY
+
+REAL_EXPERIMENTS = declared.experiment_list()
+DIGITS = partial(Experiment, "clust", datasets=("digits",), runs=3)
+TINY = [
+    DIGITS("k-means", protocols.k_means),
+    DIGITS("NCD k-means", protocols.ncd_k_means),
+    DIGITS("SC", protocols.spectral),
+    DIGITS("NCD SC", protocols.ncd_spectral, change={"s_min": 0.6, "n_components": 6}),
+    DIGITS("PBN", protocols.deep("PBN"), change={"epochs": 2}),
+    DIGITS("Baseline", protocols.deep("Baseline"), setting="estimated", change={"epochs": 2}),
+    DIGITS("TabularNCD", protocols.deep("TabularNCD"), change={"epochs": 2}),
+]
+SLOW_RUN = """
+import sys, time
+from ncdlib.evidence import experiments, protocols
+
+def slow(problem, params, setting, seeds):
+    for seed in seeds:
+        time.sleep(0.2)
+        yield from protocols.k_means(problem, params, setting, [seed])
+
+experiments.experiment_list = lambda: [
+    experiments.Experiment("clust", "k-means", slow, datasets=("digits",), runs=8)
+]
+experiments.search_list = lambda: []
+from ncdlib.cli import main
+sys.argv = ["ncd", "reproduce", "clust"]
+main()
+"""
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """Small experiments on digits instead of the paper's, and a folder for their results."""
+    monkeypatch.setattr(declared, "experiment_list", lambda: TINY)
+    monkeypatch.setattr(declared, "search_list", lambda: [])
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return load_results()
+
+
+# -- what is stored ---------------------------------------------------------------------------------------------
+
+
+def test_no_stored_row_is_there_twice(stored):
+    assert not stored.duplicated(list(RUN_KEY)).any()
+
+
+def test_every_stored_row_has_its_provenance(stored):
+    assert list(stored.columns) == list(RUN_COLUMNS)
+    for column in ("source", "params", "ncdlib", "torch", "scikit-learn", "seconds"):
+        assert stored[column].notna().all(), column
+    assert stored["params"].map(json.loads).map(type).eq(dict).all()
+    variant_data = stored["dataset"].isin(["human", "census"])
+    assert (stored["source"].ne("original") == variant_data).all()
+
+
+def test_every_stored_row_belongs_to_a_declared_experiment(stored):
+    there = {
+        (e.table, dataset, method, e.setting, e.origin, e.variant): e.runs
+        for e in REAL_EXPERIMENTS
+        for dataset in e.datasets
+        for method in runner._row_methods(e)
+    }
+    of_trials = stored["table"] == runner.CORRELATION
+    for key, rows in stored[~of_trials].groupby(["table", "dataset", "method", "setting", "origin", "variant"]):
+        assert rows["seed"].max() < there[key], key
+    assert stored.loc[of_trials, "method"].isin(declared.SEARCHES).all()
+
+
+def test_stored_rows_with_published_hyperparameters_carry_those(stored):
+    for row in stored[(stored["origin"] == "published") & stored["table"].isin(["ncd", "ncd_k_est"])].itertuples():
+        assert json.loads(row.params) == published_params(row.method, row.setting, row.dataset)
+
+
+def test_stored_scores_are_scores(stored):
+    indices = stored["table"] == "silhouette_results"
+    scores = stored.loc[~indices, ["acc", "nmi", "ari"]].dropna()
+    assert scores[["acc", "nmi"]].ge(0).all().all() and scores.le(1).all().all()
+    assert stored.loc[indices, "k"].between(1, 100).all()
+
+
+# -- beside the paper -------------------------------------------------------------------------------------------
+
+
+def test_the_comparison_has_every_figure_of_the_paper():
+    cells = compare_with_paper()
+    of_paper = cells[cells["paper"].notna()].reset_index(drop=True)
+    assert of_paper["paper"].tolist() == paper_results()["value"].tolist()
+    assert set(cells.loc[cells["paper"].isna(), "method"]) == {declared.MENDED}
+
+
+def test_the_comparison_shows_means_of_runs_in_percent(tiny):
+    for seed, acc in enumerate([0.5, 0.7]):
+        row = dict.fromkeys(RUN_COLUMNS) | {"table": "clust", "dataset": "letter", "source": "original"}
+        row |= {"method": "k-means", "setting": "known", "origin": "none", "variant": "", "seed": seed, "acc": acc}
+        store.run_store().append(row)
+    cells = compare_with_paper().set_index(["table", "dataset", "method"])
+    cell = cells.loc[("clust", "letter", "k-means")]
+    assert (cell["published"], cell["searched"], cell["runs"]) == (60.0, 60.0, 2)
+    assert cell["published_std"] == pytest.approx(10.0)
+    assert np.isnan(cells.loc[("clust", "average", "k-means"), "published"])
+    shown = show_table("clust")
+    assert shown.loc["Letter", ("k-means", "published")] == "60.0 ± 10.0"
+    assert shown.loc["Human", ("k-means", "published")] == "–"
+    within = within_tolerance(compare_with_paper(), "published")
+    assert within.tolist() == [False]  # 60.0 against the paper's 50.7 ± 0.2
+
+
+# -- measuring --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_fills_what_is_missing_and_nothing_twice(tiny):
+    first = runner.pending_jobs(runs=1)
+    assert runner.reproduce(first, verbose=False) == len(TINY)
+    assert runner.reproduce(runner.pending_jobs(), verbose=False) == 2 * len(TINY)
+    assert runner.pending_jobs() == []
+    rows = load_results()
+    assert not rows.duplicated(list(RUN_KEY)).any()
+    assert all(sorted(of_method["seed"]) == [0, 1, 2] for _, of_method in rows.groupby("method"))
+    assert rows[["acc", "nmi", "ari", "k", "seconds", "source", "torch"]].notna().all().all()
+    # The same seeds give the same figures, alone or together.
+    for experiment in TINY:
+        cell = runner.verify("clust", "digits", experiment.method, runs=2)
+        assert cell["same"].all(), cell
+
+
+def test_a_budget_of_no_time_measures_nothing(tiny):
+    assert runner.reproduce(runner.pending_jobs(), budget_minutes=0, verbose=False) == 0
+
+
+def test_names_that_do_not_exist(tiny):
+    with pytest.raises(ValueError, match="there is no table 'nope'; choose from clust"):
+        runner.pending_jobs(["nope"])
+    with pytest.raises(ValueError, match="there is no data set 'mnist'"):
+        runner.pending_jobs(datasets=["mnist"])
+    with pytest.raises(ValueError, match="there is no method 'DBSCAN'; choose from k-means"):
+        runner.pending_jobs(methods=["DBSCAN"])
+    with pytest.raises(ValueError, match="there is no cell clust / DBSCAN; choose from k-means"):
+        runner.verify("clust", "digits", "DBSCAN")
+    with pytest.raises(ValueError, match="not measured on 'letter', but on digits"):
+        runner.verify("clust", "letter", "k-means")
+
+
+def with_other_novel_labels(problem):
+    """The same rows; what the novel ones are called is shuffled."""
+    rng = np.random.default_rng(0)
+    y_true, y_test = problem.y_true.copy(), problem.y_test.copy()
+    for y in (y_true, y_test):
+        novel = np.isin(y, problem.novel_classes)
+        y[novel] = rng.permutation(y[novel])
+    return replace(problem, y_true=y_true, y_test=y_test)
+
+
+def test_novel_labels_enter_no_selection(monkeypatch, tmp_path):
+    # As many classes as digits has, whose folds are used; few rows.
+    problem = ncdlib.make_ncd_blobs(5, 5, n_samples=300, cluster_std=6.0)
+    shuffled = with_other_novel_labels(problem)
+    assert (problem.y_true != shuffled.y_true).mean() > 0.3
+    monkeypatch.setitem(SEARCH_TRIALS, "digits", 3)
+    _, _, space = declared.SEARCHES["PBN"]
+    monkeypatch.setitem(declared.SEARCHES, "PBN", ("PBN", {"epochs": 2}, space))
+    search = Search("PBN", "digits", "known")
+    experiment = DIGITS("PBN", protocols.deep("PBN"), "estimated", "searched", "PBN", change={"epochs": 2})
+    trials, chosen, rows = [], [], []
+    for number, version in enumerate((problem, shuffled)):
+        folder = tmp_path / str(number)
+        monkeypatch.setattr(runner, "_problem", lambda name, version=version: version)
+        runner.run_job(runner.Job(search, "digits"), folder=folder)
+        trials.append(load_trials(search, folder))
+        chosen.append([best_params("PBN", "digits", setting, folder) for setting in ("known", "estimated")])
+        here = replace(experiment, problem=lambda name, version=version: version)
+        rows += list(runner.measure(here, "digits", [0], folder))
+    assert len(trials[0]) == 3 and trials[0].notna().all().all()
+    pd.testing.assert_frame_equal(*trials)
+    assert chosen[0] == chosen[1] and None not in chosen[0]
+    assert (rows[0]["k"], rows[0]["params"]) == (rows[1]["k"], rows[1]["params"])
+    assert rows[0]["acc"] != rows[1]["acc"]  # only the score knows
+
+
+def test_a_search_that_is_not_finished_has_no_best(monkeypatch, tmp_path):
+    monkeypatch.setitem(SEARCH_TRIALS, "digits", 2)
+    path = store.search_path(Search("PBN", "digits", "known"), tmp_path)
+    path.parent.mkdir(parents=True)
+    header = "trial,fold,params,score_known,score_estimated,n_clusters\n"
+    trial = '{n},{f},"{{""w"": 0.{n}}}",0.{n},0.5,3\n'
+    path.write_text(header + "".join(trial.format(n=1, f=f) for f in range(2)))
+    assert best_params("PBN", "digits", "known", tmp_path) is None
+    path.write_text(header + "".join(trial.format(n=n, f=f) for n in (0, 1, 2) for f in range(2)))
+    # The third trial is beyond the budget that all methods share.
+    assert best_params("PBN", "digits", "known", tmp_path) == {"w": 0.1}
+
+
+# -- the paper's cells, again -------------------------------------------------------------------------------------
+
+CHEAP_CELLS = [
+    ("clust", "k-means"),
+    ("clust", "NCD k-means"),
+    ("clust", "SC"),
+    ("clust", "NCD SC"),
+    ("ncd", "PBN"),
+    ("ncd", "Baseline"),
+    ("ncd", "TabularNCD"),
+]
+
+
+@pytest.mark.needs_data("pendigits")
+@pytest.mark.parametrize(("table", "method"), CHEAP_CELLS)
+def test_a_stored_cell_is_reproduced(table, method, stored, tmp_path, monkeypatch):
+    here = stored[(stored["table"] == table) & (stored["dataset"] == "pendigits") & (stored["method"] == method)]
+    here = here[here["origin"].isin(["none", "published"]) & (here["seed"] == 0)]
+    if here.empty:
+        pytest.skip("not measured yet: ncd reproduce")
+    here.to_csv(tmp_path / "runs.csv", index=False)
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    cell = runner.verify(table, "pendigits", method, runs=1)
+    assert cell["now"].to_numpy() == pytest.approx(cell["stored"].to_numpy(), abs=0.5), cell
+
+
+# -- stopped and killed -------------------------------------------------------------------------------------------
+
+
+def start_slow_run(folder):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_RUN],
+        env=os.environ | {"NCDLIB_RESULTS": str(folder)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.time() + 120
+    while len(load_results(folder)) < 2:
+        assert process.poll() is None and time.time() < deadline, process.communicate()
+        time.sleep(0.02)
+    return process
+
+
+def finish(folder, monkeypatch):
+    experiment = replace(TINY[0], runs=8)
+    monkeypatch.setattr(declared, "experiment_list", lambda: [experiment])
+    monkeypatch.setattr(declared, "search_list", lambda: [])
+    before = load_results(folder)
+    runner.reproduce(runner.pending_jobs(folder=folder), folder=folder, verbose=False)
+    after = load_results(folder)
+    assert sorted(after["seed"]) == list(range(8))
+    assert 2 <= len(before) < 8
+    pd.testing.assert_frame_equal(after.head(len(before)), before)
+
+
+def test_kill_9_during_a_run_loses_nothing_that_was_finished(tmp_path, monkeypatch):
+    process = start_slow_run(tmp_path)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    process.communicate()
+    finish(tmp_path, monkeypatch)
+
+
+def test_ctrl_c_leaves_a_usable_store_and_says_so_in_one_line(tmp_path, monkeypatch):
+    process = start_slow_run(tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"stopped; all that was finished is in {tmp_path}" in errors.splitlines()[-1]
+    assert "Traceback" not in errors
+    finish(tmp_path, monkeypatch)
+
+
+# -- the command line -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ncd(monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ncd", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, capsys.readouterr().out
+
+    return run
+
+
+def test_reproduce_lists_what_is_missing(ncd, tmp_path, monkeypatch):
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    code, out = ncd("reproduce", "clust", "ncd", "--datasets", "letter,mfeat", "--methods", "PBN; k-means", "--dry-run")
+    *jobs, total = out.splitlines()
+    assert code == 0
+    assert [line.split("min  ")[1] for line in jobs] == [
+        "letter: clust / k-means / known / none x 10",
+        "mfeat: clust / k-means / known / none x 10",
+        "letter: ncd / PBN / known / published x 10",
+        "mfeat: ncd / PBN / known / published x 10",
+    ]
+    assert "in all, 4 jobs" in total and "results" not in os.listdir(tmp_path)
+
+
+def test_reproduce_and_verify(ncd, tiny):
+    code, out = ncd("reproduce", "--methods", "k-means", "--runs", "2")
+    assert (code, out.split(",")[0]) == (0, "2 rows measured")
+    code, out = ncd("verify", "clust", "--dataset", "digits", "--method", "k-means", "--runs", "2")
+    assert code == 0 and out.splitlines()[0].split() == ["origin", "metric", "runs", "paper", "stored", "now", "same"]
+    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["True"] * 3
+
+
+def test_summary(ncd):
+    code, out = ncd("reproduce", "--summary")
+    assert code == 0 and out.splitlines()[0].split() == ["table", "origin", "cells", "within"]
+
+
+def test_reproduce_on_dask(ncd, tiny):
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        code, out = ncd("reproduce", "--methods", "k-means", "--dask", cluster.scheduler_address)
+    assert (code, out.split(",")[0]) == (0, "3 rows measured")
+    assert len(load_results()) == 3
+
+
+def test_the_searches_cover_what_the_tables_need():
+    searched = {(s.method, s.dataset) for s in declared.search_list()}
+    assert {("PBN", d) for d in DATASETS} | {(declared.MENDED, d) for d in DATASETS} <= searched
+    assert all(SEARCH_TRIALS[d] >= (15 if d in ("human", "cnae9") else 40) for d in DATASETS)
