@@ -175,7 +175,8 @@ def rerun(
     if None in find_files(DATASETS[dataset]).values():
         print(f"The files of {dataset} are not on this computer. To get them: ncd data {dataset} --download")
         return pd.DataFrame(columns=["origin", "metric", "runs", "paper", "stored", "now", "same"])
-    return runner.verify(table, dataset, method, runs=runs, variant=variant, folder=folder)
+    cell = runner.verify(table, dataset, method, runs=runs, variant=variant, folder=folder).round(1)
+    return cell.assign(same=cell["same"].map({True: "yes", False: "no"}).fillna("nothing stored"))
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
