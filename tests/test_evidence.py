@@ -164,6 +164,15 @@ def test_a_run_fills_what_is_missing_and_nothing_twice(tiny):
         assert cell["same"].all(), cell
 
 
+def test_one_known_class_is_enough_to_be_measured(tiny, monkeypatch):
+    """With 25 of 26 letters novel, one is known."""
+    problem = ncdlib.load_dataset("digits").with_novel(range(1, 10))
+    lonely = [replace(TINY[i], runs=1, problem=lambda name: problem) for i in (1, 4)]
+    monkeypatch.setattr(declared, "experiment_list", lambda: lonely)
+    assert runner.reproduce(runner.pending_jobs(), verbose=False) == 2
+    assert runner.verify("clust", "digits", "NCD k-means")["same"].all()
+
+
 def test_a_budget_of_no_time_measures_nothing(tiny):
     assert runner.reproduce(runner.pending_jobs(), budget_minutes=0, verbose=False) == 0
 

@@ -251,7 +251,7 @@ def run_job(
     """Do one job in this process, unless another process is at it or the time is over."""
     if deadline is not None and time.time() > deadline:
         return 0, str(job)
-    with one_thread():
+    with one_thread(), one_known_class_allowed():  # where 25 of 26 letters are novel, one is known
         if isinstance(job.task, Search):
             work = _run_trials_on_novel(job, folder) if job.seeds else _run_search(job, trials, folder)
         else:
@@ -330,7 +330,8 @@ def verify(
         if params is None:
             continue  # its search is not finished
         seeds = range(min(experiment.runs, runs or experiment.runs))
-        now = [row for row in measure(experiment, dataset, seeds, folder) if row["method"] == stored_method]
+        with one_known_class_allowed():
+            now = [row for row in measure(experiment, dataset, seeds, folder) if row["method"] == stored_method]
         now = pd.DataFrame([_rounded(row) for row in now]).set_index("seed")
         done = store.load_results(folder)
         for column in ("table", "dataset", "method", "setting", "origin", "variant"):
