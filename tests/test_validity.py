@@ -161,6 +161,16 @@ def test_k_means_stops_where_lloyd_stops():
         assert clustering_accuracy(reference.labels_, found) > 0.99
 
 
+def test_k_means_stands_many_columns_and_outliers():
+    """Rounding must not make a squared distance negative."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 400)) * rng.pareto(1.0, size=(200, 1)) + 1e3
+    with np.errstate(invalid="raise"):
+        labels, inertias = many_k_means(X, np.array([3, 12]), 2, 10, np.random.RandomState(0))
+    reference = [KMeans(k, n_init=10, random_state=0).fit(X).inertia_ for k in (3, 12)]
+    assert (inertias.min(axis=1) < 1.02 * np.array(reference)).all()
+
+
 def test_an_empty_cluster_is_filled_again():
     from ncdlib.selection._many_kmeans import _lloyd
 

@@ -137,7 +137,8 @@ def _nearest_two(X: NDArray, squares: NDArray, k: int):
     farther."""
     n, d = X.shape
     extended = np.column_stack([X, squares, np.ones(n, dtype=np.float32)])
-    floor = np.float32(1e-6) * squares.max() + np.float32(1e-30)  # keeps rounded squared distances positive
+    # More than what rounding can take off a squared distance, so that all are positive. It also lowers `gap`: safe.
+    floor = 4 * (d + 2) * np.finfo(np.float32).eps * squares.max() + np.float32(1e-30)
     buffer = np.empty(k * n, dtype=np.float32)
     positions = np.arange(n)
     # Positive floats sort as their bits do. With the center's number in the lowest bits, an integer minimum

@@ -30,6 +30,13 @@ class HiddenClassFold(NamedTuple):
         Rows of the hidden classes: unlabelled for the model, scored afterwards.
     novel : array of int
         Unlabelled rows: of unknown class throughout.
+
+    Examples
+    --------
+    >>> from ncdlib import HiddenClassKFold
+    >>> fold = next(HiddenClassKFold(n_splits=1).split(y=["a", "a", "b", "c", "d", None]))
+    >>> fold.classes.tolist(), fold.hidden.tolist(), fold.novel.tolist()
+    (['c', 'd'], [3, 4], [5])
     """
 
     classes: NDArray
