@@ -108,7 +108,7 @@ class RowStore:
         ...     store.remove(lambda row: row["seed"] == "1"), len(store.rows())
         (1, 1)
         """
-        with locked(self._lock_path()):
+        with self._locked("append"):
             rows = list(csv.DictReader(io.StringIO(self._read())))
             kept = [row for row in rows if not wanted(row)]
             if len(kept) < len(rows):
