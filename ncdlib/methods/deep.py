@@ -226,6 +226,11 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         """Project rows into the latent space (as it is clustered: not normalised)."""
         return self._latent(self._check_new(X))
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # what torch trains in
+        return tags
+
     def score_known(self, X: ArrayLike, y: ArrayLike) -> float:
         """Accuracy of the classifier of the known classes on rows of known classes."""
         X = self._check_new(X)

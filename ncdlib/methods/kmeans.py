@@ -220,7 +220,7 @@ class NCDKMeans(NCDEstimator):
 
         # NOTE[DIFF] The paper does not say whether, with update="novel" and on="all", a row nearest to a known
         # centroid pulls the novel ones. It does here: known centroids take no part in the assignment. Measured on the
-        # seven data sets, this gives the paper's appendix table (Pendigits 73.0 here, 72.7 there), the other way not
+        # seven data sets, this gives the paper's appendix table (Pendigits 74.0 here, 72.7 there), the other way not
         # (81.4). With update="known_and_novel", rows are partitioned by the novel centroids alone afterwards, as in
         # the last line of the paper's algorithm.
         n_moving = len(known_means) if self.update == "known_and_novel" else 0

@@ -6,7 +6,8 @@ partitions the rows there. The width sigma is such that the longest edge of the 
 the similarity `s_min`.
 
 These matrices have one entry per pair of rows. They are held in single precision and changed in place, block by
-block: one matrix for an embedding, two for a search.
+block: one matrix for an embedding, two for a search. Eigenvectors whose eigenvalues differ by less than about 1e-6
+may come out mixed with each other.
 """
 
 from __future__ import annotations
