@@ -114,6 +114,14 @@ class Discovery:
     model : estimator
         Fitted on the numbers that `preprocessor` makes of the table.
     preprocessor : TablePreprocessor
+
+    Examples
+    --------
+    >>> from ncdlib import discover, make_ncd_blobs
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> found = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False)
+    >>> list(found.to_frame().columns), len(found.profiles) == found.n_clusters
+    (['label', 'discovered'], True)
     """
 
     labels: NDArray[np.int64]

@@ -13,12 +13,14 @@ from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE
 from playwright.sync_api import Browser, Page, sync_playwright
+from test_pages import PUBLIC_MODULES, public_names
 
 pytestmark = [pytest.mark.needs_site, pytest.mark.needs_chromium]
 
 # The site is published under this path, and the page for missing addresses relies on it.
 PREFIX = yaml.safe_load((ROOT / "_config.yml").read_text())["sphinx"]["config"]["notfound_urls_prefix"]
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if "_static" not in path.parts)
+QUIZ_PAGES = [page for page in PAGES if page.startswith("book/quiz_")]
 every_page = pytest.mark.parametrize("path", PAGES or ["index.html"])
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
@@ -135,6 +137,74 @@ def test_hidden_solutions_open(reader, path):
         assert not content.is_visible()
         solution.locator("button.toggle-button").click()
         assert content.is_visible()
+
+
+@pytest.mark.parametrize("path", QUIZ_PAGES)
+def test_quiz_answers_respond(reader, path):
+    visitor = reader()
+    page = visitor.open(path)
+    questions = page.locator("ol.quiz > li").all()
+    n_right = 0
+    for number, question in enumerate(questions):
+        answer = question.locator(".quiz-options > li" + (".quiz-right" if number % 2 else ":not(.quiz-right)")).first
+        n_right += number % 2
+        answer.locator("button").focus()
+        page.keyboard.press("Enter")
+        feedback = question.locator(".quiz-feedback")
+        assert feedback.is_visible()
+        assert feedback.inner_text().startswith("Right." if number % 2 else "No. The answer is")
+        assert len(feedback.inner_text()) > 40  # the explanation
+        # A second thought does not count.
+        question.locator(".quiz-options button").last.click()
+        assert question.get_attribute("data-answered") == ("right" if number % 2 else "wrong")
+    scores = page.locator(".quiz-score").all_inner_texts()
+    assert sum(int(score.split(" of ")[0]) for score in scores) == n_right
+    assert all("0 to go" in score for score in scores)
+    assert visitor.problems == []
+
+
+@pytest.mark.parametrize("path", QUIZ_PAGES)
+def test_quiz_works_without_scripts(browser, site, path):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(site + path)
+    for question in page.locator("ol.quiz > li").all():
+        answer = question.locator("details > p").first
+        assert not answer.is_visible()
+        question.locator("summary").click()
+        assert answer.is_visible()
+    context.close()
+
+
+def test_sliders_move(reader):
+    """Every slider of a plotly figure changes what is drawn."""
+    pages = [path for path in PAGES if "plotly-graph-div" in (SITE / path).read_text(encoding="utf-8")]
+    n_sliders = 0
+    for path in pages:
+        visitor = reader()
+        page = visitor.open(path)
+        for plot in page.locator(".plotly-graph-div").all():
+            if plot.locator(".slider-container").count() == 0:
+                continue
+            n_sliders += 1
+            plot.scroll_into_view_if_needed()
+            active = "plot => plot._fullLayout.sliders[0].active"
+            before = plot.evaluate(active)
+            rail = plot.locator(".slider-rail-touch-rect").first.bounding_box()
+            page.mouse.click(rail["x"] + 0.8 * rail["width"], rail["y"] + rail["height"] / 2)
+            page.wait_for_timeout(500)
+            assert plot.evaluate(active) != before, path
+        assert visitor.problems == []
+    assert n_sliders > 0
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES, ids=lambda module: module.__name__)
+def test_api_reference_has_every_public_name(module):
+    page = BeautifulSoup((SITE / "book" / "api.html").read_text(encoding="utf-8"), "html.parser")
+    documented = {tag["id"].rpartition(".")[2] for tag in page.select("dt.sig[id]")}
+    names = set(public_names(module))
+    assert len(names) > 3
+    assert names <= documented, sorted(names - documented)
 
 
 def test_links_and_anchors_resolve(site):

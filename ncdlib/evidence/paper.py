@@ -80,7 +80,14 @@ def paper_results() -> pd.DataFrame:
 
 
 def published_hyperparameters() -> pd.DataFrame:
-    """The hyperparameters that the authors published: method, number_of_classes, dataset, parameter, value."""
+    """The hyperparameters that the authors published: method, number_of_classes, dataset, parameter, value.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import published_hyperparameters
+    >>> list(published_hyperparameters().columns)
+    ['method', 'number_of_classes', 'dataset', 'parameter', 'value']
+    """
     return _read("published_hyperparameters.csv").copy()
 
 

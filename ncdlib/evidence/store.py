@@ -55,6 +55,14 @@ def load_trials(search: Search, folder: str | os.PathLike | None = None) -> pd.D
     """The finished trials of a search: params, and the mean score over all folds in each setting, NaN if one failed.
 
     Columns: trial, params (dict), score_known, score_estimated, folds_known, folds_estimated, n_clusters.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import load_trials
+    >>> from ncdlib.evidence.experiments import Search
+    >>> trials = load_trials(Search("PBN", "pendigits", "known"))
+    >>> {"trial", "params", "score_known", "score_estimated"} <= set(trials.columns)
+    True
     """
     path = search_path(search, folder)
     columns = [
@@ -110,7 +118,15 @@ FEATURES_METHOD = "Silhouette (original feature space)"
 def best_params(
     method: str, dataset: str, setting: str, folder: str | os.PathLike | None = None
 ) -> dict[str, Any] | None:
-    """The hyperparameters a finished search found best on hidden classes; None while it is not finished."""
+    """The hyperparameters a finished search found best on hidden classes; None while it is not finished.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import best_params
+    >>> params = best_params("PBN", "pendigits", "known")
+    >>> params is None or sorted(params) == ["dropout", "latent_dim", "lr", "w"]
+    True
+    """
     search = search_for(method, dataset, setting, load_results(folder))
     if search is None:
         return None

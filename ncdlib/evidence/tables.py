@@ -137,6 +137,12 @@ def show_table(
     """One table of the paper, for reading: data sets down, methods across, each as paper / published / searched.
 
     `cells` is the comparison with the paper, if it is there already.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import show_table
+    >>> show_table("ncd", methods=["PBN"]).loc["Pendigits", ("PBN", "paper")]
+    '82.8 ± 0.6'
     """
     cells = compare_with_paper(folder) if cells is None else cells
     cells = cells[(cells["table"] == table) & (cells["metric"] == metric)]

@@ -193,6 +193,18 @@ def load(path: str | os.PathLike) -> NCDEstimator:
     ------
     ValueError
         When the file is not a model of this package (nothing in it is executed, whatever it is).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from ncdlib import NCDKMeans, load, make_ncd_blobs
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> model = NCDKMeans(3, random_state=0).fit(problem.X, problem.y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = model.save(f"{folder}/model.npz")
+    ...     again = load(path)
+    >>> bool((again.predict(problem.X_test_novel) == model.predict(problem.X_test_novel)).all())
+    True
     """
     try:
         with np.load(path, allow_pickle=False) as data:
