@@ -148,12 +148,12 @@ def share_within(cells: pd.DataFrame, origin: str) -> str:
     >>> from ncdlib.evidence.show import share_within
     >>> cell = {"dataset": "letter", "metric": "ACC", "method": "PBN", "paper": 62.4, "paper_std": 2.0}
     >>> share_within(pd.DataFrame([cell | {"published": 60.0}]), "published")
-    '1 of 1 measured cells (100 %)'
+    '1 of 1 measured (100 %)'
     """
     within = within_tolerance(cells, origin)
     if within.empty:
         return "none measured yet"
-    return f"{within.sum()} of {len(within)} measured cells ({within.mean():.0%})".replace("%", " %")
+    return f"{within.sum()} of {len(within)} measured ({within.mean():.0%})".replace("%", " %")
 
 
 def rerun(
