@@ -272,6 +272,7 @@ def _unreported_choices() -> list[Experiment]:
         choice("PBN", "batches shuffled in each epoch", deep("PBN"), shuffle_batches=True),
         choice("TabularNCD", "batches shuffled in each epoch", deep("TabularNCD"), shuffle_batches=True),
         choice("TabularNCD", "published top_k as a fraction", deep("TabularNCD"), top_k_factor=100),
+        choice("TabularNCD", "pre-trained for 50 epochs", deep("TabularNCD"), pretrain_epochs=50),
     ]
 
 
