@@ -157,7 +157,7 @@ class NCDKMeans(NCDEstimator):
     ----------
     labels_ : array of shape (n_samples,)
         Cluster of each unlabelled row, -1 for labelled rows.
-    cluster_centers_, initial_centers_ : arrays of shape (n_clusters_, n_features)
+    cluster_centers_, initial_centers_ : arrays of shape (n_clusters, n_features)
         The novel classes' centroids after and before convergence.
     known_centers_, initial_known_centers_ : arrays of shape (n_known_classes, n_features)
         The known classes' centroids after convergence, and their means. They are equal when ``update="novel"``.

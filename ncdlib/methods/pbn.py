@@ -55,7 +55,7 @@ class PBN(ProjectionNCD):
     labels_ : array of shape (n_samples,)
         Cluster of each unlabelled row, -1 for labelled rows.
     n_clusters_ : int
-    cluster_centers_ : array of shape (n_clusters_, latent_dim_)
+    cluster_centers_ : array of shape (n_clusters, latent_dim)
     classes_ : array
         The known classes.
     history_ : dict of arrays
