@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import platform
+import re
 import shutil
 from importlib.metadata import distributions, version
 from pathlib import Path
@@ -59,6 +60,13 @@ def keep_only_clean_build(app: Sphinx, error: Exception | None) -> None:
     """After a build with an error or warning, forget the parsed pages, so that the next build warns again."""
     if error or app._warncount:
         shutil.rmtree(app.doctreedir)
+
+
+def escape_fitted_names(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """A bare ``labels_`` in a docstring is the name of an attribute; reStructuredText takes it for a link."""
+    for i, line in enumerate(lines):
+        if ">>>" not in line:
+            lines[i] = re.sub(r"(?<![\\`\w:.])(\w+)_(?=[\s,;.)\]]|$)", r"\1\\_", line)
 
 
 def share_version(app: Sphinx, config: Config) -> None:
@@ -128,6 +136,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapter-times", ChapterTimes)
     app.connect("config-inited", discard_stale_build)
     app.connect("config-inited", share_version)
+    app.connect("autodoc-process-docstring", escape_fitted_names, priority=600)  # after napoleon
     app.connect("doctree-resolved", fill_chapter_times)
     app.connect("html-page-context", add_plotly)
     app.connect("html-page-context", drop_wrong_role)
