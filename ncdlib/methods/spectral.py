@@ -104,8 +104,9 @@ def cluster_embedding(
     Examples
     --------
     >>> from ncdlib.methods.spectral import cluster_embedding
-    >>> cluster_embedding([[0.0], [0.1], [0.9], [1.0]], 2, random_state=0).inertia_
-    0.01
+    >>> run = cluster_embedding([[0.0], [0.5], [1.5], [2.0]], 2, random_state=0)
+    >>> sorted(run.cluster_centers_.tolist())
+    [[0.25], [1.75]]
     """
     # NOTE[DIFF] The paper only says "k-means". scikit-learn's (squared distances in the draws and in the choice of the
     # best run) is 16 to 24 points off its figures for NCD SC on Optdigits and Letter; these defaults give them.
@@ -249,28 +250,38 @@ class _SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstima
         """Place rows in the embedding of the training rows (Nystroem extension).
 
         A training row is given back at its place. A row farther from all training rows than the longest edge of
-        their minimum spanning tree is treated as if it were just that far from the nearest one.
+        their minimum spanning tree is first moved towards the nearest one until it is that near.
         """
         X = self._check_new(X)
         mean = self.X_fit_.mean(axis=0)
         trained = (self.X_fit_ - mean) / self.sigma_
-        farthest = (self.longest_edge_ / self.sigma_) ** 2 / 2
+        edge = self.longest_edge_ / self.sigma_
         weights = self.embedding_ / np.sqrt(self.degrees_)[:, None]
         embedding = np.empty((len(X), self.n_components_))
         for block in gen_batches(len(X), BLOCK_ROWS):
-            exponents = euclidean_distances((X[block] - mean) / self.sigma_, trained, squared=True) / 2
-            exponents -= np.maximum(exponents.min(axis=1, keepdims=True) - farthest, 0)
-            affinities = np.exp(-exponents)
+            rows = (X[block] - mean) / self.sigma_
+            squared = euclidean_distances(rows, trained, squared=True)
+            nearest = squared.argmin(axis=1)
+            is_trained = (rows == trained[nearest]).all(axis=1)
+            distance = np.sqrt(squared.min(axis=1))
+            far = distance > edge
+            if far.any():
+                target = trained[nearest[far]]
+                rows = target + (rows[far] - target) * (edge / distance[far])[:, None]
+                squared[far] = euclidean_distances(rows, trained, squared=True)
+            affinities = np.exp(-squared / 2)
             # An eigenvector v satisfies v_i = sum_j A_ij v_j / sqrt(d_i d_j) / lambda, with A_ii = 0. For a new row,
             # the nearest training row stands for the row itself: it is in the sum, and taken out again through
-            # the degree and the denominator. On a training row both ways are equal. On others, this one keeps apart
-            # from 0 the denominators of components whose eigenvalue is near 0 or negative.
+            # the degree and the denominator. Next to a training row this changes nothing. Elsewhere, denominators stay
+            # away from 0 for eigenvalues around 0; where they do not, the component is noise, and left at 0.
             itself = affinities.max(axis=1, keepdims=True)
             degree = affinities.sum(axis=1, keepdims=True) - itself
-            denominator = self.eigenvalues_ * degree + itself
             numerator = (affinities @ weights) * np.sqrt(degree)
-            usable = np.abs(denominator) > 1e-9
-            embedding[block] = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=usable)
+            denominator = self.eigenvalues_ * degree + itself
+            usable = np.abs(denominator) > 1e-3 * itself
+            placed = np.divide(numerator, denominator, out=np.zeros_like(numerator), where=usable)
+            placed[is_trained] = self.embedding_[nearest[is_trained]]
+            embedding[block] = placed
         return embedding
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -307,14 +318,14 @@ class SpectralClustering(_SpectralBase):
     ----------
     labels_ : array of shape (n_samples,)
         Cluster of each unlabelled row, -1 for labelled rows.
-    embedding_ : array of shape (n_unlabeled, n_components_)
+    embedding_ : array of shape (n_unlabeled, n_components)
         The unlabelled rows in the embedding.
-    cluster_centers_ : array of shape (n_clusters_, n_components_)
+    cluster_centers_ : array of shape (n_clusters, n_components)
         Centroids in the embedding.
     n_clusters_, n_components_ : int
     longest_edge_, sigma_ : float
         The minimum spanning tree's longest edge, and the kernel's width.
-    eigenvalues_ : array of shape (n_components_,)
+    eigenvalues_ : array of shape (n_components,)
         Eigenvalues of the normalised affinity matrix, descending: 1 minus those of the Laplacian.
     X_fit_, degrees_ : arrays
         The embedded rows and their degrees in the graph.
@@ -415,13 +426,13 @@ class NCDSpectralClustering(_SpectralBase):
     ----------
     labels_ : array of shape (n_samples,)
         Cluster of each unlabelled row, -1 for labelled rows.
-    embedding_ : array of shape (n_samples, n_components_)
+    embedding_ : array of shape (n_samples, n_components)
         All rows in the embedding.
     s_min_, n_components_ : float, int
         The values used.
     search_results_ : dict of arrays of shape (n_iter,)
         "s_min", "n_components", "n_clusters" and "ari" of each trial; empty if both values were given.
-    cluster_centers_ : array of shape (n_clusters_, n_components_)
+    cluster_centers_ : array of shape (n_clusters, n_components)
         Centroids of the novel classes in the embedding.
     n_clusters_, longest_edge_, sigma_, eigenvalues_, X_fit_, degrees_
         As in :class:`SpectralClustering`.
