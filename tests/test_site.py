@@ -1,6 +1,7 @@
 """The built site, opened in a browser as a reader does: run ``make book`` first."""
 
 import functools
+import json
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,9 @@ from bs4 import BeautifulSoup
 from conftest import ROOT, SITE
 from playwright.sync_api import Browser, Page, sync_playwright
 from test_pages import PUBLIC_MODULES, public_names
+
+from ncdlib.evidence import ledger, show_table
+from ncdlib.evidence.show import count_of_verdicts
 
 pytestmark = [pytest.mark.needs_site, pytest.mark.needs_chromium]
 
@@ -258,3 +262,43 @@ def test_site_names_no_script_of_another_host():
     for path in Path(SITE).rglob("*.html"):
         for script in BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select("script[src]"):
             assert "//" not in script["src"], f"{path.name}: {script['src']}"
+
+
+def test_claims_can_be_filtered(reader):
+    page = reader().open("book/16_claims.html")
+    cards, status = page.locator("#claims-ledger details"), page.locator("#claims-ledger [role=status]")
+    n_claims = cards.count()
+    assert n_claims >= 30 and status.inner_text() == f"{n_claims} of {n_claims} claims"
+    page.get_by_label("verdict").select_option("does not hold")
+    shown = cards.filter(visible=True)
+    assert 0 < shown.count() < n_claims
+    assert status.inner_text() == f"{shown.count()} of {n_claims} claims"
+    assert set(shown.evaluate_all("cards => cards.map(card => card.dataset.verdict)")) == {"does not hold"}
+    page.get_by_label("words").fill("74.3")
+    assert shown.count() == 1
+    shown.locator("summary").click()
+    assert shown.get_by_text("the text says 74.3").is_visible()
+
+
+def test_claim_is_open_when_linked_to(reader):
+    page = reader().open("book/16_claims.html#claim-printed-74")
+    assert page.locator("#claim-printed-74").get_attribute("open") is not None
+
+
+def test_book_shows_the_verdicts_of_the_ledger():
+    build = ROOT / "_build"
+    newest = max(path.stat().st_mtime for path in (ROOT / "results").rglob("*.csv"))
+    glued = json.loads((build / "jupyter_execute" / "book" / "16_claims.glue.json").read_text())
+    if newest > (build / "jupyter_execute" / "book" / "16_claims.glue.json").stat().st_mtime:
+        pytest.skip("measured since the book was built")
+    claims = ledger()
+    assert glued["counts"]["data"]["text/plain"] == repr(count_of_verdicts(claims))
+    cards = BeautifulSoup((SITE / "book" / "16_claims.html").read_text(), "html.parser").select(
+        "#claims-ledger details"
+    )
+    shown = {card["id"].removeprefix("claim-"): card["data-verdict"] for card in cards}
+    assert shown == dict(zip(claims["id"], claims["verdict"], strict=True))
+    for table, metric in (("clust", "ACC"), ("ncd", "ACC"), ("ncd_k_est", "ACC"), ("final_table_ari", "ARI")):
+        figures = {text for text in show_table(table, metric).to_numpy().ravel() if text != "–"}
+        pages = [(SITE / "book" / f"{name}.html").read_text() for name in ("10_known_k", "11_estimated_k")]
+        assert all(any(figure in page for page in pages) for figure in figures)

@@ -184,7 +184,9 @@ def rerun(
 
 _STYLE = """
 <style>
-.claims { margin: 1rem 0; }
+.claims { margin: 1rem 0; padding: .6rem; border-radius: 6px; color: #1f2937; background: #fff; }
+.claims a { color: #0b4f8a; }
+.claims code { color: #7a1f5c; background: #f3f4f6; overflow-wrap: anywhere; white-space: normal; }
 .claims .filters { display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin-bottom: .8rem; }
 .claims .filters label { display: flex; flex-direction: column; font-size: .85rem; gap: .2rem; }
 .claims .filters input, .claims .filters select { font: inherit; padding: .3rem .4rem; max-width: 100%;
