@@ -103,7 +103,7 @@ def test_figures_and_tables_have_names_captions_and_alt_texts(chapter):
         code, options = "".join(cell["source"]), cell["metadata"].get("mystnb", {})
         if figure := options.get("figure"):
             assert re.fullmatch(rf"(fig|tab)-{topic}-[a-z0-9-]+", figure["name"]), figure["name"]
-            assert figure["caption"].endswith((".", "?", "!")), f"caption of {figure['name']} is not a sentence"
+            assert figure["caption"].rstrip(")").endswith((".", "?", "!")), f"caption of {figure['name']} is not a sentence"
             if figure["name"].startswith("fig-") and "show_plotly" not in code:
                 assert options["image"]["alt"].endswith("."), f"{figure['name']} has no alt text"
             if figure["name"].startswith("tab-"):
