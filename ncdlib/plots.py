@@ -301,7 +301,7 @@ def add_slider(frames: Mapping[str, Sequence[go.Scatter]], layout: Mapping | Non
         layout={
             "template": "plotly_white",
             "margin": {"l": 10, "r": 10, "t": 30, "b": 10},
-            "sliders": [{"steps": steps, "len": 1, "y": -0.12, **controls, "currentvalue": {"prefix": ""}}],
+            "sliders": [{"steps": steps, "len": 0.95, "y": -0.12, **controls, "currentvalue": {"prefix": ""}}],
             "updatemenus": [
                 {"type": "buttons", "direction": "left", "buttons": play, "y": -0.02, "yanchor": "top", **controls}
             ],
