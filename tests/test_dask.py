@@ -8,9 +8,10 @@ import time
 import joblib
 import pandas as pd
 import pytest
-from test_search import PCAKMeans, assert_same_results, make_search
+from test_search import SPACE, PCAKMeans, assert_same_results, make_search
 
 from ncdlib import make_ncd_blobs
+from ncdlib.discover import discover_file
 
 distributed = pytest.importorskip("distributed")
 
@@ -39,6 +40,18 @@ def test_same_result_as_serial(problem, cluster):
     assert_same_results(serial.cv_results_, spread.cv_results_)
     assert (serial.labels_ == spread.labels_).all()
     assert len({task["worker"] for task in tasks.data}) == 2  # both processes took part
+
+
+def test_discover_takes_the_address_of_a_cluster(problem, cluster, tmp_path):
+    table = pd.DataFrame(problem.X).rename(columns=str)
+    table["class"] = problem.y
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    options = {"method": PCAKMeans(), "param_distributions": SPACE, "n_trials": 2, "n_seeds": 1, "verbose": False}
+    _, here = discover_file(tmp_path / "mine.csv", "class", **options)
+    with distributed.get_task_stream() as tasks:
+        _, there = discover_file(tmp_path / "mine.csv", "class", dask=cluster.scheduler_address, **options)
+    assert tasks.data
+    assert (here.labels == there.labels).all()
 
 
 def test_a_killed_worker_loses_nothing(problem, cluster, tmp_path):

@@ -75,9 +75,7 @@ def test_the_defaults_of_a_problem_are_the_papers():
 
 def test_seed_decides():
     y = labels(12)
-    splits = [
-        [f.classes.tolist() for f in HiddenClassKFold(random_state=seed).split(y=y)] for seed in (0, 0, 1)
-    ]
+    splits = [[f.classes.tolist() for f in HiddenClassKFold(random_state=seed).split(y=y)] for seed in (0, 0, 1)]
     assert splits[0] == splits[1] != splits[2]
 
 

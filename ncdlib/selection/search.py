@@ -120,8 +120,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
     --------
     >>> from ncdlib import HiddenClassSearchCV, NCDKMeans, make_ncd_blobs
     >>> problem = make_ncd_blobs(random_state=0)
-    >>> search = HiddenClassSearchCV(NCDKMeans(), {"draw_power": [1, 2]}, n_iter=2, n_clusters=3,
-    verbose=False)
+    >>> search = HiddenClassSearchCV(NCDKMeans(), {"draw_power": [1, 2]}, n_iter=2, n_clusters=3, verbose=False)
     >>> search.fit(problem.X, problem.y).best_params_["draw_power"] in (1, 2)
     True
     >>> search.predict(problem.X_test_novel).shape == problem.y_test_novel.shape
@@ -228,7 +227,9 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
                 protocol.estimate_from_features(X_checked, codes, seed)
             estimated = protocol.k_from_features or protocol.index
             k = protocol.n_clusters if protocol.setting == "known" else estimated
-            final = {"n_clusters": k, "random_state": _seed(seed, _REFIT)}
+            final = {"n_clusters": k, "random_state": _seed(seed, _REFIT)} | (
+                {} if self.verbose else {"verbose": False}
+            )
             began = time.perf_counter()
             self.best_estimator_ = configure(clone(self.estimator), self.best_params_ | final).fit(X, y)
             self.refit_time_ = time.perf_counter() - began
