@@ -61,7 +61,7 @@ class Baseline(ProjectionNCD):
     --------
     >>> from ncdlib import Baseline, make_ncd_blobs
     >>> problem = make_ncd_blobs(random_state=0)
-    >>> model = Baseline(n_clusters=3, epochs=30, random_state=0).fit(problem.X, problem.y)
+    >>> model = Baseline(n_clusters=3, lr=0.01, epochs=30, batch_size=64, random_state=0).fit(problem.X, problem.y)
     >>> model.score_known(problem.X_test_known, problem.y_test_known) > 0.9
     True
     """

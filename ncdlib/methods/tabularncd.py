@@ -80,8 +80,8 @@ class TabularNCD(DeepNCD):
     >>> from ncdlib import TabularNCD, make_ncd_blobs
     >>> problem = make_ncd_blobs(random_state=0)
     >>> model = TabularNCD(n_clusters=3, epochs=30, random_state=0).fit(problem.X, problem.y)
-    >>> sorted(set(model.labels_[problem.y != -1]))
-    [-1]
+    >>> set(model.labels_[problem.y != -1].tolist())
+    {-1}
     """
 
     _shared: ClassVar = (*DeepNCD._shared, "pretrain_epochs")

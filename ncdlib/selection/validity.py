@@ -76,7 +76,7 @@ class KEstimate:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; the current axes by default.
+            Where to draw; axes of a new figure by default.
         index : str, default=None
             The index to draw, among those computed; the one that decided by default.
 
@@ -86,7 +86,7 @@ class KEstimate:
         """
         import matplotlib.pyplot as plt
 
-        ax = plt.gca() if ax is None else ax
+        ax = plt.subplots()[1] if ax is None else ax
         index = self.index if index is None else index
         best = self.estimates[index]
         ax.plot(self.k_range, self.scores[index], marker="o", markersize=3, color="#3d5a80")
