@@ -209,7 +209,8 @@ def _embed(
             matrix, subset_by_index=[n - n_components, n - 1], overwrite_a=True, check_finite=False, driver="evr"
         )
     values, vectors = values[::-1].astype(np.float64), vectors[:, ::-1].astype(np.float64)
-    vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_components)])  # else the sign is the solver's whim
+    # The sign is arbitrary: the largest entry of each is made positive.
+    vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_components)])
     return vectors, values, degrees
 
 
