@@ -8,6 +8,7 @@ functions.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -183,3 +184,16 @@ def verify(
 
     cell = runner.verify(table, dataset, method, runs=runs, variant=variant)
     typer.echo(cell.round(1).to_string(index=False, na_rep="-"))
+
+
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, smaller sizes.")] = False,
+    only: Annotated[str, typer.Option(help="Only the groups whose name contains this: training, spectral, ...")] = "",
+) -> None:
+    """Measure the package's speed and memory against references in the same run."""
+    script = Path(ncdlib.__file__).parents[1] / "benchmarks" / "run.py"
+    if not script.is_file():
+        raise FileNotFoundError("ncd bench needs the source tree, where benchmarks/ has the references")
+    arguments = ["--quick"] * quick + ["--only", only] * bool(only)
+    raise typer.Exit(subprocess.run([sys.executable, script, *arguments], check=False).returncode)

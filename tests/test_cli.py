@@ -90,3 +90,11 @@ def test_data_tells_of_a_file_that_is_not_the_original(ncd, tmp_path):
 def test_wrong_arguments(ncd, arguments, message):
     error, _ = ncd(*arguments)
     assert error.startswith(message) and "\n" not in error
+
+
+def test_bench_measures_one_group(tmp_path):
+    script = Path(__file__).parents[1] / "benchmarks" / "run.py"
+    command = [sys.executable, script, "--quick", "--only", "kmeans", "-o", tmp_path / "results.csv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "NCD k-means against k-means" in done.stdout and "1 measurements" in done.stdout
+    assert (tmp_path / "results.csv").read_text().startswith("name,median,low,high,unit,target,at_most,note,met")
