@@ -194,7 +194,8 @@ def test_one_store_serves_both_settings(problem, tmp_path, monkeypatch):
     store = tmp_path / "search.csv"
     make_search(n_clusters=3, setting="known", store=store, refit=False).fit(problem.X, problem.y)
     monkeypatch.setattr(PCAKMeans, "fit", lambda *_: pytest.fail("trained again"))
-    make_search(n_clusters=3, setting="estimated", store=store, refit=False).fit(problem.X, problem.y)
+    other = make_search(n_clusters=3, setting="estimated", store=store, refit=False).fit(problem.X, problem.y)
+    assert np.isfinite(other.best_score_)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
         if len(classes) == 0:
             raise ValueError("y has no labelled row: novel class discovery learns from known classes; label some rows")
         if len(classes) < _min_known_classes.get():
-            raise ValueError(f"y has a single known class ({classes[0]!r}): at least two are needed to learn from")
+            raise ValueError(f"y has a single known class ({str(classes[0])!r}): at least two are needed to learn from")
         self._check_n_clusters(n_unlabeled)
         self.classes_ = classes
         return X, codes
