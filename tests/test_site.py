@@ -103,7 +103,7 @@ def reader(browser, site):
 def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
     visitor = reader(theme=theme)
     page = visitor.open(path)
-    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
     assert visitor.problems == []
     # Without preload, since axe looks for imported style sheets where they are not.
     found = Axe().run(page, options={"preload": False}).response["violations"]
