@@ -91,7 +91,7 @@ def test_losses_equal_the_reference_step_by_step(method, problem):
         networks.append(build(*sizes, model.latent_dim, 0.0).double())
         copy_into(networks[k], stack, k)
     optimizers = [torch.optim.AdamW(n.parameters(), lr=m.lr) for n, m in zip(networks, models, strict=True)]
-    rates = torch.tensor([[m.lr] for m in models], dtype=torch.float64)
+    rates = [m.lr for m in models]
 
     for step in range(20):
         batch = batches[step % len(batches)]
@@ -161,9 +161,10 @@ def test_fused_functions_pass_gradcheck():
     assert torch.autograd.gradcheck(
         lambda a, b: engine.SquaredError.apply(a, b, divisor), (random(2, 3, 4), random(2, 3, 4))
     )
-    same = torch.rand(2, 5, 5, dtype=torch.float64) * 0.8 + 0.1
-    targets = (torch.rand(2, 5, 5) > 0.5).double()
-    assert torch.autograd.gradcheck(lambda s: tabularncd.PairLoss.apply(s, targets), (same.requires_grad_(),))
+    assert torch.autograd.gradcheck(engine.unit_length, (random(2, 3, 4),))
+    p = torch.softmax(random(2, 3, 9), dim=1).detach().requires_grad_()
+    z = random(2, 4, 9).detach()
+    assert torch.autograd.gradcheck(lambda p: tabularncd.PairLoss.apply(p, z, [0.2, 0.4]), (p,))
 
 
 def test_dropout_masks_have_the_rates_asked_for():
@@ -177,13 +178,13 @@ def test_dropout_masks_have_the_rates_asked_for():
 
 def test_pseudo_labels_and_views_equal_the_reference(problem):
     torch.manual_seed(0)
-    z = torch.randn(2, 6, 40)
-    ours = tabularncd.pseudo_labels(z, [0.1, 0.26])
+    z = torch.nn.functional.normalize(torch.randn(6, 40), dim=0)
     first, second = torch.triu_indices(40, 40, offset=1)
-    for k, top_k in enumerate([0.1, 0.26]):
-        expected = reference.pseudo_labels(z[k].T, top_k)
-        torch.testing.assert_close(ours[k][first, second], expected)
-    assert tabularncd.pseudo_labels(z, [0.0, 0.01]).sum() == 0  # less than one row: no positive pair
+    for top_k in (0.1, 0.26):
+        ours = tabularncd.pseudo_labels(z, top_k)
+        torch.testing.assert_close(ours[first, second], reference.pseudo_labels(z.T, top_k))
+    for top_k in (0.0, 0.01):  # less than one row: no positive pair
+        assert tabularncd.pseudo_labels(z, top_k).sum() == 0
 
     codes, _ = encode_labels(problem.y)
     X = problem.X.astype(np.float32)

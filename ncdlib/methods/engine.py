@@ -119,7 +119,7 @@ class Stack:
     def reset_optimizer(self) -> None:
         self.first_moments = torch.zeros_like(self.values)
         self.second_moments = torch.zeros_like(self.values)
-        self.step_count = 0
+        self.step_count = torch.zeros((), device=self.device)
 
     def draw_noise(self, n_values: int) -> Tensor:
         """(K, n_values) uniform 16-bit integers, each network's from its own generator."""
@@ -129,21 +129,29 @@ class Stack:
             noise[k] = rng.bit_generator.random_raw(words)
         return torch.from_numpy(noise.view(np.int16))[:, :n_values].to(self.device)
 
-    def adamw_step(self, loss: Tensor, lr: Tensor) -> None:
-        """One AdamW step on all networks; `loss` is the sum of their losses, `lr` is (K, 1)."""
+    def adamw_step(self, loss: Tensor, lr: Sequence[float]) -> None:
+        """One AdamW step on all networks; `loss` is the sum of their losses."""
         gradients = torch.autograd.grad(loss, list(self.parameters.values()), materialize_grads=True)
         for view, gradient in zip(self.gradient_of.values(), gradients, strict=True):
             view.copy_(gradient)
-        beta1, beta2 = ADAM_BETAS
         self.step_count += 1
-        self.first_moments.lerp_(self.gradients, 1 - beta1)
-        self.second_moments.mul_(beta2).addcmul_(self.gradients, self.gradients, value=1 - beta2)
-        update = self.gradients  # no longer needed: reuse its memory
-        torch.sqrt(self.second_moments, out=update)
-        update.div_((1 - beta2**self.step_count) ** 0.5).add_(ADAM_EPS)
-        torch.div(self.first_moments, update, out=update)
-        update.mul_(lr / (1 - beta1**self.step_count))
-        self.values.mul_(1 - lr * WEIGHT_DECAY).sub_(update)
+        # What torch.optim.AdamW(fused=True) calls, without its bookkeeping, which takes longer than a small network.
+        for k, rate in enumerate(lr):
+            torch._fused_adamw_(
+                [self.values[k]],
+                [self.gradients[k]],
+                [self.first_moments[k]],
+                [self.second_moments[k]],
+                [],
+                [self.step_count],
+                lr=rate,
+                beta1=ADAM_BETAS[0],
+                beta2=ADAM_BETAS[1],
+                weight_decay=WEIGHT_DECAY,
+                eps=ADAM_EPS,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def extract(self, k: int) -> dict[str, NDArray[np.float32]]:
         """Network k alone, without padding, as NumPy arrays."""
@@ -172,28 +180,36 @@ class ReluNormDropout(torch.autograd.Function):
         activation = z.clamp_min(0)
         mean = activation.mean(-1, keepdim=True)
         centred = activation - mean
-        # vector_norm and mean along the last dimension are far faster here than var_mean
+        # vector_norm and mean along the last dimension are far faster here than var_mean, mul and add than addcmul
         var = torch.linalg.vector_norm(centred, dim=-1, keepdim=True).square_().div_(z.shape[-1])
         inverse_std = (var + BATCH_NORM_EPS).rsqrt()
-        out = torch.addcmul(shift, centred, inverse_std * scale)
+        out = centred.mul_(inverse_std * scale).add_(shift)
         if mask is not None:
             out.mul_(mask)
-        ctx.save_for_backward(z, centred, inverse_std, scale, mask)
+        ctx.save_for_backward(activation, mean, inverse_std, scale, mask)
         ctx.mark_non_differentiable(mean, var)
         return out, mean, var
 
     @staticmethod
     def backward(ctx, grad: Tensor, _mean: Tensor, _var: Tensor):
-        z, centred, inverse_std, scale, mask = ctx.saved_tensors
+        activation, mean, inverse_std, scale, mask = ctx.saved_tensors
         if mask is not None:
             grad = grad * mask
-        normalised = centred * inverse_std
-        grad_shift = grad.sum(-1, keepdim=True)
-        grad_scale = (grad * normalised).sum(-1, keepdim=True)
-        n_rows = z.shape[-1]
-        grad_z = torch.addcmul(grad - grad_shift / n_rows, normalised, grad_scale, value=-1 / n_rows)
-        grad_z.mul_(inverse_std * scale)
-        return torch.ops.aten.threshold_backward(grad_z, z, 0), grad_scale, grad_shift, None
+        channels = (1, -1, grad.shape[-1])  # every unit of every network is a channel to torch's own kernel
+        grad_activation, grad_scale, grad_shift = torch.ops.aten.native_batch_norm_backward(
+            grad.reshape(channels),
+            activation.view(channels),
+            scale.flatten(),
+            None,
+            None,
+            mean.flatten(),
+            inverse_std.flatten(),
+            True,
+            BATCH_NORM_EPS,
+            [True, True, True],
+        )
+        grad_z = torch.ops.aten.threshold_backward(grad_activation.view_as(activation), activation, 0)
+        return grad_z, grad_scale.view_as(scale), grad_shift.view_as(scale), None
 
 
 class Dropout:
@@ -224,13 +240,17 @@ def forward(stack: Stack, name: str, x: Tensor, dropout: Dropout) -> Tensor:
     """Pass rows through one of the stack's chains. x: (inputs, rows), or (K, inputs, rows)."""
     mlp = stack.mlps[name]
     K, n_rows = stack.n_models, x.shape[-1]
-    h = x.expand(K, *x.shape) if x.ndim == 2 else x
+    h = x
     norms = [mlp.layer(i) for i in range(mlp.n_layers - 1)]
     masks = dropout.masks(stack, [stack.running_mean[layer].shape[1] for layer in norms], n_rows)
     for i in range(mlp.n_layers):
         layer = mlp.layer(i)
         p = stack.parameters
-        h = torch.baddbmm(p[f"{layer}.bias"], p[f"{layer}.weight"], h)
+        weight, bias = p[f"{layer}.weight"], p[f"{layer}.bias"]
+        if h.ndim == 2:  # all networks see the same rows: one product
+            h = torch.addmm(bias.reshape(-1, 1), weight.reshape(-1, len(h)), h).view(K, -1, n_rows)
+        else:
+            h = torch.baddbmm(bias, weight, h)
         if layer in stack.running_mean:
             h, mean, var = ReluNormDropout.apply(h, p[f"{layer}.scale"], p[f"{layer}.shift"], next(masks))
             with torch.no_grad():
@@ -239,10 +259,25 @@ def forward(stack: Stack, name: str, x: Tensor, dropout: Dropout) -> Tensor:
     return h
 
 
-def unit_length(z: Tensor) -> Tensor:
+class UnitLength(torch.autograd.Function):
     """Columns of (K, features, rows) scaled to length one."""
-    # (z * z).sum(1) instead of vector_norm(dim=1), which is slow on this layout
-    return z * (z * z).sum(1, keepdim=True).clamp_min(1e-24).rsqrt()
+
+    @staticmethod
+    def forward(ctx, z: Tensor) -> Tensor:
+        # (z * z).sum(1) instead of vector_norm(dim=1), which is slow on this layout
+        inverse = (z * z).sum(1, keepdim=True).clamp_min_(1e-24).rsqrt_()
+        out = z * inverse
+        ctx.save_for_backward(out, inverse)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        out, inverse = ctx.saved_tensors
+        along = (grad * out).sum(1, keepdim=True)
+        return torch.addcmul(grad, out, along, value=-1).mul_(inverse)
+
+
+unit_length = UnitLength.apply
 
 
 class SoftmaxCrossEntropy(torch.autograd.Function):
@@ -330,7 +365,6 @@ def train(
 ) -> list[dict[str, NDArray[np.float64]]]:
     """Minimise each network's own ``loss(batch)["loss"]``, a (K,) tensor; return every network's losses per epoch."""
     stack.reset_optimizer()
-    rates = torch.tensor(lr, dtype=torch.float32, device=stack.device)[:, None]
     per_epoch: list[dict[str, Tensor]] = []
     for epoch in range(epochs):
         batches = batches_of_epoch(epoch)
@@ -338,7 +372,7 @@ def train(
         for batch in batches:
             losses = loss(batch)
             # networks share no parameter: the gradient of the sum is each one's own
-            stack.adamw_step(losses["loss"].sum(), rates)
+            stack.adamw_step(losses["loss"].sum(), lr)
             for name, value in losses.items():
                 totals[name] = totals[name] + value.detach() if name in totals else value.detach()
         per_epoch.append({name: value / len(batches) for name, value in totals.items()})

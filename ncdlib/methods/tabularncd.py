@@ -215,8 +215,7 @@ class TabularNCD(DeepNCD):
                     cluster_logits, cluster_logits_view, n_unlabeled * n_clusters
                 )
                 p = torch.softmax(cluster_logits + absent, dim=1)
-                same = torch.bmm(p.transpose(1, 2), p)  # (K, rows, rows): probability of being in one cluster
-                pairs = PairLoss.apply(same, pseudo_labels(z_unlabeled.detach(), top_k))
+                pairs = PairLoss.apply(p, z_unlabeled.detach(), top_k)
                 total = total + w2 * pairs + (1 - w2) * cluster_consistency
             return {
                 "loss": total,
@@ -303,39 +302,44 @@ def make_views(batch: TabularBatch, stack: engine.Stack, k_neighbors: Tensor) ->
     return torch.lerp(batch.rows_first.expand_as(neighbours), neighbours, fraction).transpose(1, 2)
 
 
-@torch.no_grad()
-def pseudo_labels(z: Tensor, top_k: Sequence[float]) -> Tensor:
-    """1 where one row is among the other's top_k most cosine-similar, else 0: (K, latent, rows) -> (K, rows, rows)."""
-    z = engine.unit_length(z)
-    similarity = torch.bmm(z.transpose(1, 2), z)
-    similarity.diagonal(dim1=1, dim2=2).fill_(-torch.inf)  # a row is not its own neighbour
-    n_rows = similarity.shape[1]
-    linked = torch.zeros_like(similarity)
-    for k, fraction in enumerate(top_k):
-        n_positive = min(int(fraction * n_rows), n_rows - 1)
-        if n_positive:
-            # NumPy's partition is the fastest selection at hand: two to four times torch's kthvalue and topk
-            values = similarity[k].cpu().numpy()
-            threshold = np.partition(values, n_rows - n_positive, axis=1)[:, n_rows - n_positive, None]
-            torch.ge(similarity[k], torch.from_numpy(threshold).to(z.device), out=linked[k])
-    return torch.maximum(linked, linked.transpose(1, 2))
+def pseudo_labels(unit_z: Tensor, top_k: float) -> Tensor:
+    """1 where one row is among the other's top_k most similar, else 0: unit (latent, rows) -> (rows, rows)."""
+    similarity = unit_z.T @ unit_z
+    similarity.fill_diagonal_(-torch.inf)  # a row is not its own neighbour
+    n_rows = len(similarity)
+    n_positive = min(int(top_k * n_rows), n_rows - 1)
+    if n_positive == 0:
+        return torch.zeros_like(similarity)
+    # NumPy's partition is the fastest selection at hand: two to four times torch's kthvalue and topk
+    threshold = np.partition(similarity.cpu().numpy(), n_rows - n_positive, axis=1)[:, n_rows - n_positive, None]
+    linked = torch.empty_like(similarity)
+    torch.ge(similarity, torch.from_numpy(threshold).to(unit_z.device), out=linked)
+    return torch.maximum(linked, linked.T)
 
 
 class PairLoss(torch.autograd.Function):
-    """Mean binary cross-entropy over all pairs of different rows: probabilities and targets (K, rows, rows) -> (K,)."""
+    """Mean binary cross-entropy over all pairs of different rows: are they in one cluster, as the pseudo-labels say?
+
+    From the cluster probabilities p (K, clusters, rows) and the latent z (K, latent, rows) to (K,). One network after
+    the other, the gradient on the way: one (rows, rows) matrix stays in the processor's cache, K of them do not.
+    """
 
     @staticmethod
-    def forward(ctx, same: Tensor, targets: Tensor) -> Tensor:
-        sign = targets * 2 - 1
-        # p for a positive pair, 1 - p for a negative one
-        likelihood = torch.addcmul(1 - targets, sign, same).add_(PAIR_EPS)
-        likelihood.diagonal(dim1=1, dim2=2).fill_(1)
-        sign.diagonal(dim1=1, dim2=2).fill_(0)
-        ctx.save_for_backward(sign, likelihood)
-        ctx.n_pairs = same.shape[1] * (same.shape[1] - 1)
-        return likelihood.log().sum((1, 2)).div_(-ctx.n_pairs)
+    def forward(ctx, p: Tensor, z: Tensor, top_k: Sequence[float]) -> Tensor:
+        unit_z = engine.unit_length(z)
+        n_pairs = p.shape[2] * (p.shape[2] - 1)
+        losses, gradient = p.new_empty(len(p)), torch.empty_like(p)
+        for k, fraction in enumerate(top_k):
+            targets = pseudo_labels(unit_z[k], fraction)
+            sign = targets * 2 - 1
+            # the probability q of one cluster for a positive pair, 1 - q for a negative one
+            likelihood = torch.addcmul(1 - targets, sign, p[k].T @ p[k]).add_(PAIR_EPS).fill_diagonal_(1)
+            losses[k] = likelihood.log().sum() / -n_pairs
+            torch.mm(p[k], sign.div_(likelihood).fill_diagonal_(0), out=gradient[k])
+        ctx.save_for_backward(gradient.mul_(-2 / n_pairs))
+        return losses
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        sign, likelihood = ctx.saved_tensors
-        return (sign / likelihood).mul_(grad[:, None, None] / -ctx.n_pairs), None
+        (gradient,) = ctx.saved_tensors
+        return gradient * grad[:, None, None], None, None
