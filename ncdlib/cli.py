@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +31,9 @@ def main() -> None:
     """Run the command line; show an error that a user can cause as one line."""
     try:
         app()
-    except (ValueError, OSError) as error:
+    except OSError as error:  # without the number that str(error) begins with
+        sys.exit("ncd: " + (": ".join(map(str, filter(None, (error.filename, error.strerror)))) or str(error)))
+    except ValueError as error:
         sys.exit(f"ncd: {error}")
 
 
@@ -158,13 +162,17 @@ def reproduce(
         raise typer.BadParameter("--again needs the tables to measure again")
     if again:
         typer.echo(f"{runner.forget(*chosen)} runs forgotten")
-    missing = runner.pending_jobs(*chosen, runs=runs, trials=trials)
+    pending = partial(runner.pending_jobs, *chosen, runs=runs, trials=trials)
     if dry_run:
-        typer.echo("\n".join(runner.plan(missing, load_results())))
+        typer.echo("\n".join(runner.plan(pending(), load_results())))
         return
+    deadline = None if budget is None else time.time() + 60 * budget
+    n_rows = 0
     try:
         with _dask_cluster(dask):
-            n_rows = runner.reproduce(missing, n_jobs=jobs, budget_minutes=budget, trials=trials)
+            # A search that is finished makes new cells possible: look again until nothing more can be done.
+            while n_new := runner.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
+                n_rows += n_new
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; all that was finished is in {results_folder()}: the same command goes on", err=True)
         raise typer.Exit(130) from None

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import LocalCluster
+from faults import full_disk, read_only
 
 import ncdlib
 from ncdlib.cli import main
@@ -174,7 +175,7 @@ def test_one_known_class_is_enough_to_be_measured(tiny, monkeypatch):
 
 
 def test_a_budget_of_no_time_measures_nothing(tiny):
-    assert runner.reproduce(runner.pending_jobs(), budget_minutes=0, verbose=False) == 0
+    assert runner.reproduce(runner.pending_jobs(), deadline=0, verbose=False) == 0
 
 
 def test_names_that_do_not_exist(tiny):
@@ -311,6 +312,47 @@ def test_ctrl_c_leaves_a_usable_store_and_says_so_in_one_line(tmp_path, monkeypa
     assert f"stopped; all that was finished is in {tmp_path}" in errors.splitlines()[-1]
     assert "Traceback" not in errors
     finish(tmp_path, monkeypatch)
+
+
+def test_two_at_once_share_the_work(tmp_path):
+    code = SLOW_RUN.replace("runs=8)\n]", "runs=2, variant=v) for v in 'abcdef'\n]")
+    assert code != SLOW_RUN
+    start = partial(subprocess.Popen, [sys.executable, "-c", code], env=os.environ | {"NCDLIB_RESULTS": str(tmp_path)})
+    both = [start(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    rows = load_results(tmp_path)
+    assert sorted(zip(rows["variant"], rows["seed"], strict=True)) == [(v, seed) for v in "abcdef" for seed in (0, 1)]
+    assert sum(int(out.split(" rows measured")[0]) for out, _ in outputs) == 12
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_of_one_line(ncd, tiny):
+    code, _ = ncd("reproduce", "--methods", "k-means", "--runs", "1")
+    before = load_results()
+    assert code == 0 and len(before) == 1
+    with read_only(tiny):
+        code, out = ncd("reproduce", "--methods", "k-means")
+        assert str(code).startswith("ncd: cannot write to ") and str(code).endswith("the rows in it are safe")
+        assert "\n" not in code and out == ""
+    pd.testing.assert_frame_equal(load_results(), before)
+
+
+def test_a_full_disk_destroys_nothing(ncd, tiny, monkeypatch):
+    long_rows = replace(TINY[0], change={"note": "x" * 5000})  # more than what is left of a file's last page
+    monkeypatch.setattr(declared, "experiment_list", lambda: [long_rows])
+    with full_disk(tiny, 1 << 16):
+        assert ncd("reproduce", "--methods", "k-means", "--runs", "2")[0] == 0
+        before = (tiny / "runs.csv").read_bytes()
+        filler = tiny / "filler"
+        with pytest.raises(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"#" * 1024)
+        code, _ = ncd("reproduce", "--methods", "k-means")
+        assert "No space left" in str(code) or "File too large" in str(code)
+        assert (tiny / "runs.csv").read_bytes() == before
+        filler.unlink()
+        assert ncd("reproduce", "--methods", "k-means")[0] == 0
+        assert sorted(load_results()["seed"]) == [0, 1, 2]
 
 
 # -- the command line -----------------------------------------------------------------------------------------------

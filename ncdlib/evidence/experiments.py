@@ -260,6 +260,7 @@ def _unreported_choices() -> list[Experiment]:
         return Experiment("choices", f"{method}: {label}", measure, "known", *origin, change=change, datasets=SMALL)
 
     return [
+        choice("k-means", "chosen by unsquared distance", protocols.k_means_chosen_by_distance, tuned=False),
         choice("NCD k-means", "drawn by squared distance", protocols.ncd_k_means, tuned=False, draw_power=2),
         choice("NCD k-means", "chosen by inertia", protocols.ncd_k_means, tuned=False, selection="inertia"),
         choice("SC", "sigma as in the text", protocols.spectral, tuned=False, sigma_rule="paper"),

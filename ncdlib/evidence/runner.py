@@ -221,14 +221,16 @@ def reproduce(
     jobs: Sequence[Job],
     *,
     n_jobs: int = 1,
-    budget_minutes: float | None = None,
+    deadline: float | None = None,
     trials: int | None = None,
     folder: str | os.PathLike | None = None,
     verbose: bool = True,
 ) -> int:
-    """Do the jobs; return how many rows were measured. Stop it at any moment: finished runs are on disk."""
+    """Do the jobs; return how many rows were measured. Stop it at any moment: finished runs are on disk.
+
+    After `deadline` (in the seconds of `time.time`), nothing new is started.
+    """
     store.results_folder(folder).mkdir(parents=True, exist_ok=True)
-    deadline = None if budget_minutes is None else time.time() + 60 * budget_minutes
     work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
         delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs
     )
