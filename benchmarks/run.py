@@ -71,6 +71,7 @@ class Result:
     target: float | None = None
     at_most: bool = False
     note: str = ""
+    group: str = ""
 
     @classmethod
     def of(cls, name: str, values: float | list[float], unit: str, **more) -> Result:
@@ -118,12 +119,12 @@ def bench_training(repeats: int) -> Iterator[Result]:
     from ncdlib import PBN, TabularNCD
 
     for method, shape_name, epochs, target in (
-        (PBN, "Pendigits", 3, 10),
-        (PBN, "Letter", 2, 8),
-        (PBN, "Optdigits", 3, 3),
+        (PBN, "Pendigits", 6, 10),
+        (PBN, "Letter", 3, 8),
+        (PBN, "Optdigits", 4, 3),
         (PBN, "Human", 1, 1.3),
-        (PBN, "CNAE-9", 1, 1),
-        (TabularNCD, "Pendigits", 2, 10),
+        (PBN, "CNAE-9", 4, 1),
+        (TabularNCD, "Pendigits", 3, 10),
     ):
         shape = SHAPES[shape_name]
         X, codes = shape.make()
@@ -393,6 +394,7 @@ def main(arguments: list[str] | None = None) -> int:
         for name, group in groups.items():
             if options.only in name:
                 for r in group():
+                    r.group = name
                     results.append(r)
                     target = "" if r.target is None else f"{'<=' if r.at_most else '>='} {r.target:g}"
                     spread = f"{r.low:.3g} to {r.high:.3g}"
