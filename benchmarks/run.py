@@ -251,8 +251,7 @@ def bench_search(repeats: int, n_trials: int) -> list[Result]:
             z = network.encoder(torch.tensor(X, dtype=torch.float32)).numpy()
         novel = z[codes == -1]
         for k in range(2, 31):
-            for run in range(3):
-                silhouette_score(novel, KMeans(k, n_init=10, random_state=run).fit(novel).labels_)
+            silhouette_score(novel, KMeans(k, n_init=10, random_state=0).fit(novel).labels_)
         for k in (shape.n_novel + 1, shape.n_novel + 2):
             KMeans(k, n_init=10, random_state=0).fit(z[hidden == -1])
 

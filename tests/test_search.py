@@ -68,9 +68,9 @@ class PCAKMeans(NCDEstimator):
     def cluster(self, X, n_clusters, random_state=None):
         return KMeans(n_clusters, n_init=10, random_state=random_state).fit_predict(self.transform(X))
 
-    def estimate_n_clusters(self, X, index="silhouette", k_range=None, random_state=None, **known):
+    def estimate_n_clusters(self, X, index="silhouette", k_range=None, random_state=None, n_runs=3, **known):
         Z = self.transform(X)
-        return estimate_n_clusters(Z, index, k_range or range(2, 7), n_runs=1, n_init=3, random_state=random_state)
+        return estimate_n_clusters(Z, index, k_range or range(2, 7), n_runs=n_runs, n_init=3, random_state=random_state)
 
 
 SPACE = {"n_components": stats.randint(2, 6), "stretch": stats.loguniform(0.02, 20)}

@@ -316,13 +316,14 @@ class ProjectionNCD(DeepNCD):
         random_state: int | None = None,
         X_known: ArrayLike | None = None,
         y_known: ArrayLike | None = None,
+        n_runs: int = 3,
     ) -> KEstimate:
         """Estimate how many classes these rows hold, from their L2-normalised projection (Section 5)."""
         X_known = None if X_known is None else self._check_new(X_known)
-        return self._estimate(self._check_new(X), index, k_range, random_state, X_known, y_known)
+        return self._estimate(self._check_new(X), index, k_range, random_state, X_known, y_known, n_runs)
 
-    def _estimate(self, X, index, k_range, random_state, X_known=None, y_known=None) -> KEstimate:
-        arguments = {} if k_range is None else {"k_range": k_range}
+    def _estimate(self, X, index, k_range, random_state, X_known=None, y_known=None, n_runs=3) -> KEstimate:
+        arguments = {"n_runs": n_runs} | ({} if k_range is None else {"k_range": k_range})
         if X_known is not None:
             arguments |= {"X_known": normalize(self._latent(X_known)), "y_known": y_known}
         return estimate_n_clusters(normalize(self._latent(X)), index, random_state=random_state, **arguments)
