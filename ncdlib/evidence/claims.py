@@ -4,17 +4,20 @@ The rules are the same for all claims:
 
 A figure
     agrees with the paper's when it is within max(2 paper std, 3 points). An average over data sets, or a lead between
-    two averages, has no std in the paper: 3 points. Right in its sign but further away is "holds in part".
+    two averages, has no std in the paper: 3 points. A lead that is right in its sign but further away is "holds in
+    part"; so is one that is near but even where the paper's is not. Near or far, a lead settled the other way fails.
 An ordering
     of two methods on a data set is settled when the difference of their means is more than twice its standard error
     (from the spread of the runs) and more than half a point. Otherwise they are even. Over several data sets the
     differences are averaged, and their standard errors combined. Even where the paper has a winner is "holds in part".
 A count
     ("never worse", "the best on four data sets") that misses the claimed one by a single data set is "holds in part".
+    Where the data sets not measured yet could change a count of wins, it is not judged.
     The best method of a data set is the one with the highest mean, as in the paper's bold print.
 Too little
     measured, that is less than three runs of a cell or less than five data sets of a comparison, is "cannot be
     judged here". Where five or six of the seven are there, a lead is compared with the paper's over the same ones.
+    An estimated number of classes is the median of the runs there are, one being enough as in the paper.
 
 Every claim is judged up to three times: with the authors' published hyperparameters ("published"), with those of our
 own hidden-class search ("searched"), and, where TabularNCD is concerned, with its ``top_k`` taken as the fraction that
@@ -27,7 +30,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -146,11 +149,15 @@ class View:
 
     def measured(self, cells: Iterable[tuple[str, str]], at_least: int = MIN_DATASETS) -> list[str]:
         """The data sets on which all of these (table, method) are measured."""
-        cells = list(cells)
-        found = [d for d in self.datasets if all([self.has(table, method, d) for table, method in cells])]
+        there = {cell: [d for d in self.datasets if self.has(*cell, d)] for cell in dict.fromkeys(cells)}
+        found = [d for d in self.datasets if all(d in names for names in there.values())]
         if len(found) < at_least:
-            absent = list(dict.fromkeys(f"{m} ({PAPER_NUMBER[t]})" for t, m, _ in self.missing))
-            raise NotMeasured(f"{', '.join(absent)}: {len(found)} of {len(self.datasets)} data sets measured")
+            counts = ", ".join(
+                f"{self.method(method)} ({PAPER_NUMBER[table]}) {len(names)}"
+                for (table, method), names in there.items()
+                if len(names) < len(self.datasets)
+            )
+            raise NotMeasured(f"data sets measured, of {len(self.datasets)}: {counts}; all on {len(found)}")
         return found
 
     def average(self, table: str, method: str, datasets: Iterable[str]) -> Mean:
@@ -180,25 +187,43 @@ def _by_count(n_missed: int) -> str:
 
 def _lead(cell: tuple[str, str], rival: tuple[str, str], points: float, view: View) -> Finding:
     """`cell` is `points` ahead of `rival` on average."""
+    lead, theirs, points, text = _leads(cell, rival, points, view)
+    if abs(lead.value - points) > view.tolerance:
+        return Finding(IN_PART if lead.sign == np.sign(points) else FAILS, text)
+    if theirs.sign in (0, lead.sign):
+        return Finding(HOLDS, text)
+    return Finding(IN_PART if lead.sign == 0 else FAILS, text)
+
+
+def _leads(cell: tuple[str, str], rival: tuple[str, str], points: float, view: View) -> tuple[Mean, Mean, float, str]:
+    """Our mean lead, the paper's over the same data sets, the points to compare with, and a text."""
     names = view.measured([cell, rival])
     lead = mean_of(view.lead(cell, rival, d) for d in names)
-    if len(names) < len(DATASETS):
-        paper = paper_view()
-        points = mean_of(paper.lead(cell, rival, d) for d in names).value
-    close = abs(lead.value - points) <= view.tolerance
-    outcome = HOLDS if close else IN_PART if lead.sign == np.sign(points) else FAILS
+    paper = paper_view()
+    theirs = mean_of(paper.lead(cell, rival, d) for d in names)
     text = f"{view.method(cell[1])} against {view.method(rival[1])}: {lead} points over {_over(names)}"
-    return Finding(outcome, text + ("" if len(names) == len(DATASETS) else f"; the paper there: {points:+.1f}"))
+    if len(names) < len(DATASETS):
+        points = theirs.value
+        text += f"; the paper there: {points:+.1f}"
+    return lead, theirs, points, text
+
+
+def _small_lead(cell: tuple[str, str], rival: tuple[str, str], points: float, view: View) -> Finding:
+    """`cell` is no more than `points` ahead of `rival` on average; a rival that is far ahead is half of the claim."""
+    lead, _, points, text = _leads(cell, rival, points, view)
+    close = abs(lead.value - points) <= view.tolerance
+    return Finding(HOLDS if close else IN_PART if lead.value < points else FAILS, text)
 
 
 def _average(table: str, method: str, value: float, view: View) -> Finding:
     """The average over the data sets is `value`."""
     names = view.measured([(table, method)])
     ours = view.average(table, method, names).value
+    text = f"{view.method(method)}: {ours:.1f} over {_over(names)}"
     if len(names) < len(DATASETS):
         value = paper_view().average(table, method, names).value
-    outcome = HOLDS if abs(ours - value) <= view.tolerance else FAILS
-    return Finding(outcome, f"{view.method(method)}: {ours:.1f} over {_over(names)}")
+        text += f"; the paper there: {value:.1f}"
+    return Finding(HOLDS if abs(ours - value) <= view.tolerance else FAILS, text)
 
 
 def _best_average(table: str, method: str, rivals: Collection[str], view: View) -> Finding:
@@ -215,13 +240,16 @@ def _best_average(table: str, method: str, rivals: Collection[str], view: View) 
 
 
 def _worse(
-    cell: tuple[str, str], rivals: Collection[tuple[str, str]], allowed: Collection[str] | int, view: View
+    cell: tuple[str, str], rivals: Collection[tuple[str, str]], allowed: Collection[tuple[str, str]] | int, view: View
 ) -> Finding:
-    """`cell` falls behind a rival on no more data sets than so many, or on none but these."""
+    """`cell` falls behind a rival on no more data sets than so many, or nowhere but for these (dataset, rival)."""
     names = view.measured([cell, *rivals])
     behind = {(d, rival) for d in names for rival in rivals if view.lead(cell, rival, d).sign < 0}
     worse = [d for d in names if any(d == name for name, _ in behind)]
-    missed = len(worse) - allowed if isinstance(allowed, int) else len(set(worse) - set(allowed))
+    if isinstance(allowed, int):
+        missed = len(worse) - allowed
+    else:
+        missed = len({d for d, rival in behind if (d, rival[1]) not in allowed})
     even = sum(view.lead(cell, rival, d).sign == 0 for d in names for rival in rivals)
     shown = [
         f"{PAPER_NAME_OF[d]} ({view.method(rival[1])} {view.lead(cell, rival, d)})"
@@ -240,9 +268,8 @@ def _wins(table: str, method: str, rivals: Collection[str], at_least: int, view:
     rivals = [m for m in rivals if m != method]
     names = view.measured((table, m) for m in (method, *rivals))
     won = [d for d in names if all(view.mean(table, method, d).value >= view.mean(table, m, d).value for m in rivals)]
-    n_missed = at_least - len(won) - (len(DATASETS) - len(names))  # what is not measured may still be won
     outcome = _by_count(at_least - len(won))
-    if outcome != HOLDS and n_missed <= 0:
+    if outcome != _by_count(at_least - len(won) - (len(DATASETS) - len(names))):  # what is not measured may be won
         raise NotMeasured(
             f"{view.method(method)} is the best on {len(won)} of {len(names)} data sets; the others decide"
         )
@@ -300,9 +327,11 @@ def _no_loss_despite_overestimate(view: View) -> Finding:
     k = view.mean("silhouette_results", FEATURES_METHOD, "optdigits").value
     change = view.lead(("ncd_k_est", "TabularNCD"), ("ncd", "TabularNCD"), "optdigits")
     k_true = len(ncdlib.DATASETS["optdigits"].novel_classes)
-    outcome = FAILS if k <= k_true or change.sign < 0 else HOLDS
+    if k <= k_true:
+        raise NotMeasured(f"an estimate that is too large; for Optdigits it is {k:.0f} here")
     return Finding(
-        outcome, f"Optdigits: {k:.0f} clusters for {k_true} classes; {view.method('TabularNCD')} {change} points"
+        FAILS if change.sign < 0 else HOLDS,
+        f"Optdigits: {k:.0f} clusters for {k_true} classes; {view.method('TabularNCD')} {change} points",
     )
 
 
@@ -310,9 +339,11 @@ def _loss_by_overestimate(view: View) -> Finding:
     k = view.mean("silhouette_results", FEATURES_METHOD, "letter").value
     change = view.lead(("ncd_k_est", "TabularNCD"), ("ncd", "TabularNCD"), "letter")
     k_true = len(ncdlib.DATASETS["letter"].novel_classes)
-    outcome = HOLDS if k > k_true and change.sign < 0 else FAILS
+    if k <= k_true:
+        raise NotMeasured(f"an estimate that is too large; for Letter it is {k:.0f} here")
     return Finding(
-        outcome, f"Letter: {k:.0f} clusters for {k_true} classes; {view.method('TabularNCD')} {change} points"
+        (HOLDS, IN_PART, FAILS)[change.sign + 1],
+        f"Letter: {k:.0f} clusters for {k_true} classes; {view.method('TabularNCD')} {change} points",
     )
 
 
@@ -471,17 +502,16 @@ def _hyperparameters_hold_tabularncd_back(view: View) -> Finding:
     gap = mean_of(view.lead(("ncd", "PBN"), ("ncd", "TabularNCD"), d) for d in names)
     gain = mean_of(view.lead(("ncd", MENDED), ("ncd", "TabularNCD"), d) for d in names)
     outcome = HOLDS if gain.sign <= 0 else FAILS if gain.value >= gap.value / 2 else IN_PART
+    if gap.sign <= 0:
+        outcome = FAILS  # it is not behind, so nothing holds it back
     return Finding(
         outcome, f"behind PBN by {gap}; with top_k as a fraction it gains {gain}, with seven as before, {_over(names)}"
     )
 
 
 def _ncd_sc_is_quicker(view: View) -> Finding:
-    names = [
-        d
-        for d in view.datasets
-        if all((*cell, d) in view.cells for cell in (("clust", "seconds", "NCD SC"), ("ncd", "seconds", "PBN")))
-    ]
+    timed = [("clust", "NCD SC"), ("ncd", "PBN")]
+    names = [d for d in view.datasets if all([view.has(*cell, d, "seconds") for cell in timed])]
     if len(names) < MIN_DATASETS:
         raise NotMeasured("times of NCD SC (Table 3) and PBN (Table 4)")
     seconds = {
@@ -500,25 +530,29 @@ def _ncd_sc_is_quicker(view: View) -> Finding:
 
 
 def _curve(view: View, method: str) -> pd.Series:
-    """Mean ACC in percent by the number of novel classes of Letter."""
+    """Mean ACC in percent by the number of novel classes of Letter, from 2: with one, every partition is right."""
     view.used["perf_wrt_share", method, "letter"] = None
     if view.runs is None:
         raise NotMeasured("numbers: the paper shows a figure")
     runs = view.runs
     runs = runs[(runs["table"] == "perf_wrt_share") & (runs["method"] == method)].dropna(subset=["acc"])
     n_novel = runs["variant"].str.extract(r"^(\d+) novel", expand=False).astype(int)
-    curve = 100 * runs["acc"].groupby(n_novel).mean()[lambda c: runs.groupby(n_novel).size().loc[c.index] >= MIN_RUNS]
+    enough = runs.groupby(n_novel).size() >= MIN_RUNS
+    curve = 100 * runs["acc"].groupby(n_novel).mean()[enough].drop(1, errors="ignore")
     if len(curve) < 8 or curve.index.max() < 19:
         view.missing["perf_wrt_share", method, "letter"] = None
         raise NotMeasured(f"{method} at enough numbers of novel classes (Figure 7)")
     return curve
 
 
+def _curves(view: View, methods: Iterable[str]) -> pd.DataFrame:
+    """The curves of several methods, at the numbers of novel classes that all of them have."""
+    return pd.DataFrame({m: _curve(view, m) for m in methods}).dropna()
+
+
 def _decreasing(view: View) -> Finding:
-    rho = {}
-    for method in SHARE_METHODS:
-        curve = _curve(view, method)
-        rho[method] = float(stats.spearmanr(curve.index, curve)[0])
+    curves = _curves(view, SHARE_METHODS)
+    rho = {method: float(stats.spearmanr(curve.index, curve)[0]) for method, curve in curves.items()}
     falling = [m for m, r in rho.items() if r <= -0.9]
     outcome = HOLDS if len(falling) == len(rho) else FAILS if len(falling) <= 2 else IN_PART
     return Finding(
@@ -526,22 +560,21 @@ def _decreasing(view: View) -> Finding:
     )
 
 
-def _late_fall(view: View, method: str) -> float:
-    """What is lost from the middle of the curve to its end, as a share of the middle."""
-    curve = _curve(view, method)
-    middle = curve.index[len(curve) // 2]
-    return 1 - float(curve.iloc[-1] / curve[middle])
+def _late_falls(view: View, methods: Iterable[str]) -> dict[str, float]:
+    """What each method loses from the middle of the curve to its end, as a share of the middle."""
+    curves = _curves(view, methods)
+    return (1 - curves.iloc[-1] / curves.iloc[len(curves) // 2]).to_dict()
 
 
 def _deep_fall_faster(view: View) -> Finding:
-    falls = {m: _late_fall(view, m) for m in SHARE_METHODS}
+    falls = _late_falls(view, SHARE_METHODS)
     pairs = [falls[deep] > falls[other] for deep in DEEP for other in ("NCD k-means", "NCD SC")]
     outcome = HOLDS if all(pairs) else FAILS if not any(pairs) else IN_PART
     return Finding(outcome, "lost in the second half: " + ", ".join(f"{m} {f:.0%}" for m, f in falls.items()))
 
 
 def _baseline_falls_most(view: View) -> Finding:
-    falls = {m: _late_fall(view, m) for m in DEEP}
+    falls = _late_falls(view, DEEP)
     outcome = HOLDS if max(falls, key=falls.__getitem__) == "Baseline" else FAILS
     return Finding(outcome, "lost in the second half: " + ", ".join(f"{m} {f:.0%}" for m, f in falls.items()))
 
@@ -555,7 +588,7 @@ def _tabularncd_peaks(view: View) -> Finding:
 
 
 def _pbn_best_over_a_wide_range(view: View) -> Finding:
-    curves = pd.DataFrame({m: _curve(view, m) for m in SHARE_METHODS}).dropna()
+    curves = _curves(view, SHARE_METHODS)
     won = list(curves.index[curves.idxmax(axis=1) == "PBN"])
     outcome = HOLDS if len(won) > len(curves) / 2 else IN_PART if len(won) > len(curves) / 4 else FAILS
     where = f": {', '.join(map(str, won))} novel classes" if won else ""
@@ -848,7 +881,7 @@ def _claim_list() -> list[Claim]:
             "pbn-beaten-once",
             known,
             "Of the deep methods, only the baseline beats PBN, and only on Letter.",
-            partial(_worse, (n, "PBN"), [(n, "Baseline"), (n, "TabularNCD")], ("letter",)),
+            partial(_worse, (n, "PBN"), [(n, "Baseline"), (n, "TabularNCD")], [("letter", "Baseline")]),
             n,
         ),
         Claim(
@@ -862,7 +895,7 @@ def _claim_list() -> list[Claim]:
             "ncd-sc-trails-pbn",
             known,
             "NCD SC trails PBN by only 1.0 point on average.",
-            partial(_lead, (n, "PBN"), (n, "NCD SC"), 1.0),
+            partial(_small_lead, (n, "PBN"), (n, "NCD SC"), 1.0),
             n,
         ),
         Claim(
@@ -932,7 +965,8 @@ def _claim_list() -> list[Claim]:
         Claim(
             "correlation-elsewhere",
             known,
-            "Letter is an example: the same is seen on the other data sets.",
+            "Letter is shown as an example, to explain TabularNCD's results: PBN's correlation should then be stronger "
+            "on the other data sets too.",
             _correlation_stronger_elsewhere,
             "letter_corr",
             ("searched", "mended"),
@@ -995,7 +1029,7 @@ def _claim_list() -> list[Claim]:
         Claim(
             "overestimate-hurts-letter",
             estimated,
-            "Not so on Letter, where k is far too large and TabularNCD falls.",
+            "With k estimated far too large, on Letter, TabularNCD falls.",
             _loss_by_overestimate,
             e,
             ("published", "mended"),
@@ -1010,7 +1044,7 @@ def _claim_list() -> list[Claim]:
         Claim(
             "ncd-sc-falls",
             estimated,
-            "NCD SC loses 24.1 points on average when k is estimated.",
+            "NCD SC loses 24.1 points on average when k is estimated (by the tables; 22.1 by the text).",
             partial(_change_when_estimated, "NCD SC", -24.1),
             e,
         ),
@@ -1018,7 +1052,7 @@ def _claim_list() -> list[Claim]:
             "pbn-stays",
             estimated,
             "PBN keeps 71.0 % on average when k is estimated, 6.3 points less than with k known.",
-            partial(_change_when_estimated, "PBN", -6.3),
+            _all(partial(_average, e, "PBN", 71.0), partial(_change_when_estimated, "PBN", -6.3)),
             e,
         ),
         # Tables 6 and 7
@@ -1135,7 +1169,7 @@ def _claim_list() -> list[Claim]:
         Claim(
             "pbn-sc-default-wins",
             "Appendix E",
-            "It beats PBN with k-means on five data sets.",
+            "PBN with spectral clustering by default hyperparameters beats PBN with k-means on five data sets.",
             partial(_wins, "pbn_sc", "SC PBN default", ("KM PBN",), 5),
             "pbn_sc",
             as_is,
@@ -1268,7 +1302,7 @@ def paper_view(datasets: Sequence[str] = DATASETS) -> View:
     return View("paper", cells, tuple(datasets))
 
 
-def _our_view(name: str, runs: pd.DataFrame, folder: str | os.PathLike | None, datasets: Sequence[str]) -> View:
+def _our_view(name: str, runs: pd.DataFrame, folder: str | os.PathLike | None) -> View:
     """Our figures, "published", "searched" or "mended"; see the module's text."""
     origin = "published" if name == "published" else "searched"
     runs_of_figures, runs = runs, runs[(runs["variant"] == "") & runs["origin"].isin([origin, "none"])]
@@ -1291,13 +1325,13 @@ def _our_view(name: str, runs: pd.DataFrame, folder: str | os.PathLike | None, d
             if found is not None:
                 cells[row.table, row.metric, method, row.dataset] = found
     substitutes = {"TabularNCD": MENDED} if name == "mended" else {}
-    return View(name, cells, tuple(datasets), folder, runs_of_figures, substitutes)
+    return View(name, cells, DATASETS, folder, runs_of_figures, substitutes)
 
 
-def our_views(folder: str | os.PathLike | None = None, datasets: Sequence[str] = DATASETS) -> dict[str, View]:
+def our_views(folder: str | os.PathLike | None = None) -> dict[str, View]:
     """Our figures in each way, by name."""
     runs = load_results(folder)
-    return {name: _our_view(name, runs, folder, datasets) for name in ALL_VIEWS}
+    return {name: _our_view(name, runs, folder) for name in ALL_VIEWS}
 
 
 def judge(claim: Claim, view: View) -> tuple[Finding | None, str]:
@@ -1344,7 +1378,8 @@ def ledger(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     'does not hold'
     """
     views = {"paper": paper_view()} | our_views(folder)
-    without = our_views(folder, [d for d in DATASETS if d not in VARIANTS])
+    originals = tuple(d for d in DATASETS if d not in VARIANTS)
+    without = {name: replace(view, datasets=originals, used={}, missing={}) for name, view in views.items()}
     views["paper"].folder = folder
     return pd.DataFrame([_judge_all(claim, views, without) for claim in CLAIMS], columns=COLUMNS)
 
@@ -1354,7 +1389,7 @@ def _judge_all(claim: Claim, views: dict[str, View], without: dict[str, View]) -
     row["claim"] = claim.says
     outcomes, outcomes_without, missing, cells, datasets = [], [], [], {}, set()
     finding, reason = judge(claim, views["paper"])
-    row["paper"] = finding.text if finding else "a figure or trials without numbers"
+    row["paper"] = finding.text if finding else "no numbers in the paper"
     row["paper_verdict"] = finding.outcome if finding else ""
     about_tabularncd = _concerns_tabularncd(claim, views["paper"])
     if claim.views == ("paper",):

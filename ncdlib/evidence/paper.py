@@ -73,6 +73,11 @@ def paper_results() -> pd.DataFrame:
     >>> len(paper_results())
     261
     """
+    return _paper_results().copy()
+
+
+@cache
+def _paper_results() -> pd.DataFrame:
     results = _read("paper_results.csv").copy()
     results["table"] = results["table"].str.removeprefix("table:")
     results["dataset"] = results["dataset"].map(DATASET_OF)
