@@ -105,7 +105,7 @@ def plot_against_paper(cells: pd.DataFrame) -> Figure:
                 group["paper"],
                 group[origin],
                 xerr=group["paper_std"],
-                yerr=group[f"{origin}_std"],
+                yerr=group[f"{origin}_std"].fillna(0),  # a single run has no spread
                 fmt="none",
                 ecolor=color,
                 elinewidth=0.8,

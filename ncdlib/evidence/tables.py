@@ -107,7 +107,8 @@ def _ours(runs: dict[tuple[str, str, str], pd.DataFrame], table: str, metric: st
         if len(values):
             # A number of classes is a vote, not a mean.
             centre = values.median() if column == "k" else 100 * values.mean()
-            out |= {origin: centre, f"{origin}_std": np.nan if column == "k" else 100 * values.std(ddof=0)}
+            spread = np.nan if column == "k" or len(values) < 2 else 100 * values.std(ddof=0)
+            out |= {origin: centre, f"{origin}_std": spread}
             out["runs"] = max(out["runs"], len(values))
     return out
 
