@@ -7,6 +7,7 @@ import pytest
 from ncdlib.evidence import CLAIMS, compare_with_paper, ledger, load_results, paper_results
 from ncdlib.evidence.claims import (
     CHAPTER_OF,
+    CHOSEN_ALIKE,
     FAILS,
     HOLDS,
     IN_PART,
@@ -193,6 +194,17 @@ def change_of(table, method, dataset, points):
         return cells.assign(value=cells["value"] + points * mine)
 
     return change
+
+
+@pytest.mark.parametrize(("like", "verdict"), [("k-means", HOLDS), ("NCD k-means", FAILS), (None, None)])
+def test_the_known_classes_make_the_gain_only_if_it_stays_with_the_same_choice_of_starts(tmp_path, like, verdict):
+    def add(cells):
+        same = cells[(cells["table"] == "clust") & (cells["method"] == like)]
+        return pd.concat([cells, same.assign(table="choices", method=CHOSEN_ALIKE)], ignore_index=True)
+
+    finding, missing = judged(tmp_path, add, "known-classes-make-the-gain")
+    assert (finding and finding.outcome) == verdict
+    assert missing == ("" if like else f"data sets measured, of 7: {CHOSEN_ALIKE} (Chapter 15) 0; all on 0")
 
 
 def test_only_the_baseline_may_beat_pbn_on_letter(tmp_path):
