@@ -270,7 +270,7 @@ def test_claims_can_be_filtered(reader):
     assert 0 < shown.count() < n_claims
     assert status.inner_text() == f"{shown.count()} of {n_claims} claims"
     assert set(shown.evaluate_all("cards => cards.map(card => card.dataset.verdict)")) == {"does not hold"}
-    page.get_by_label("words").fill("74.3")
+    page.get_by_label("words").fill("text says 74.3")
     assert shown.count() == 1
     shown.locator("summary").click()
     assert shown.get_by_text("the text says 74.3").is_visible()
