@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+HEAD_BYTES = 2**16  # what the encoding and the separator are guessed from
 MISSING_CATEGORY = "(missing)"
 RARE_SHARE = 0.01  # categories with fewer rows than this are grouped
 MAX_CATEGORIES = 30
@@ -52,31 +54,48 @@ def is_parquet(path: Path) -> bool:
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    content = path.read_bytes()
-    if not content.strip():
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head.strip():
         raise ValueError(f"{path} is empty")
-    if b"\0" in content[:4096]:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    elif b"\0" in head:
         raise ValueError(f"{path} is not a text file: give a CSV or a Parquet file")
-    encoding = "utf-8-sig"  # with or without a byte order mark
+    else:
+        encoding = "utf-8-sig" if _is_utf8(path) else "latin-1"  # with or without a byte order mark
+    lines = "\n".join(head.decode(encoding, errors="replace").splitlines()[:20])
     try:
-        content.decode(encoding)
-    except UnicodeDecodeError:
-        encoding = "latin-1"
-    head = "\n".join(content[: 2**16].decode(encoding, errors="replace").splitlines()[:20])
-    try:
-        separator = csv.Sniffer().sniff(head, delimiters=",;\t|").delimiter
+        separator = csv.Sniffer().sniff(lines, delimiters=",;\t|").delimiter
     except csv.Error:  # one column, or irregular lines: the parser below says which
         separator = ","
+    options = {"sep": separator, "encoding": encoding, "na_values": ["?"], "skipinitialspace": True}
     try:
-        table = pd.read_csv(path, sep=separator, encoding=encoding, na_values=["?"], skipinitialspace=True)
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
+        # In one piece: read by pieces, a column may be numbers here and text there.
+        table = pd.read_csv(path, low_memory=False, **options)
     except ValueError as error:
         raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
-    for name in table.columns[[not pd.api.types.is_numeric_dtype(t) for t in table.dtypes]]:
+    if header.duplicated().any():  # pandas would give the second one another name
+        raise ValueError(f"{path} has two columns {header[header.duplicated()].iloc[0]!r}: rename one")
+    for name in table.columns[[not pd.api.types.is_numeric_dtype(t) for t in table.dtypes]] if separator != "," else ():
         # Numbers with a decimal comma, as files with semicolons often have.
         numbers = pd.to_numeric(table[name].astype(str).str.replace(",", "."), errors="coerce")
-        if separator != "," and numbers.notna().any() and numbers.notna().equals(table[name].notna()):
+        if numbers.notna().any() and numbers.notna().equals(table[name].notna()):
             table[name] = numbers
     return table
+
+
+def _is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        try:
+            while block := file.read(2**20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def _one_line(error: Exception) -> str:
@@ -117,11 +136,20 @@ class TablePreprocessor:
         numeric, categorical = [], []
         for name in table.columns:
             column = table[name]
+            if column.dtype == object and any(np.iterable(v) and not isinstance(v, str | bytes) for v in column):
+                raise ValueError(
+                    f"the column {name!r} holds lists or the like, neither numbers nor categories: drop it"
+                )
             if column.isna().all() or column.nunique() < 2:
                 self.notes_.append(f"The column {name!r} was left out: it has a single value.")
+            elif pd.api.types.is_complex_dtype(column):
+                raise ValueError(f"the column {name!r} holds complex numbers: drop it")
             elif pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-                if not np.isfinite(_numbers(column.dropna())).all():
+                largest = np.abs(_numbers(column.dropna())).max()
+                if not np.isfinite(largest):
                     raise ValueError(f"the column {name!r} has infinite values")
+                if largest > np.finfo(np.float32).max:  # what the trees of the rules compute in
+                    raise ValueError(f"the column {name!r} has values up to {largest:.3g}: scale it down, or drop it")
                 numeric.append(name)
             elif pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
                 raise ValueError(f"the column {name!r} holds dates: turn it into numbers, or drop it")

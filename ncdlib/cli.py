@@ -94,13 +94,16 @@ def discover(
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
     store: Annotated[Path | None, typer.Option(help="A file to resume the search from.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
+    max_rows: Annotated[
+        int | None, typer.Option(min=1, help="Learn from a random sample of so many rows; 50,000 by default.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
 ) -> None:
     """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
     from ncdlib._files import atomic_write
     from ncdlib._table import is_parquet
-    from ncdlib.discover import discover_file
+    from ncdlib.discover import MAX_ROWS, RESULT_COLUMNS, discover_file
 
     for path in filter(None, (output, report)):
         _check_writable(path)  # before the work, not after it
@@ -114,10 +117,11 @@ def discover(
         n_clusters=clusters or "silhouette",
         store=store,
         n_jobs=None if dask else jobs,
+        max_rows=max_rows or MAX_ROWS,
         random_state=seed,
     )
     if output is not None:
-        labeled = rows.join(found.to_frame().add_prefix("ncd_"))
+        labeled = rows.assign(**dict(zip(RESULT_COLUMNS, found.to_frame().to_numpy().T, strict=True)))
         with atomic_write(output) as file:
             labeled.to_parquet(file) if is_parquet(output) else labeled.to_csv(file, index=False)
     if report is not None:

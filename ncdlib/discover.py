@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 METHODS = ("pbn", "baseline", "tabularncd", "ncd_kmeans", "ncd_sc")
 MIN_CLASSES_TO_SEARCH = 3  # two to hide, and one to learn from
+MIN_UNLABELED = 3  # fewer rows have no numbers of classes to compare
+MAX_ROWS = 50_000
+ROWS_OF_A_RARE_CLASS = 10  # that a sample keeps
 MAX_ROWS_DRAWN = 3_000
+RESULT_COLUMNS = ("ncd_label", "ncd_discovered")  # what a result adds to a table
 
 
 @dataclass(frozen=True)
@@ -143,10 +147,9 @@ class Discovery:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a label for each row, as text: its known class, or the name of its discovered class."""
-        names = {p.cluster: p.name for p in self.profiles}
         discovered = self.labels != UNLABELED
         label = np.array([None if c is None else str(c) for c in self.known], dtype=object)
-        label[discovered] = [names[cluster] for cluster in self.labels[discovered]]
+        label[discovered] = [_name(cluster) for cluster in self.labels[discovered]]
         return pd.DataFrame({"label": label, "discovered": discovered}, index=self.index)
 
     def summary(self) -> pd.DataFrame:
@@ -243,6 +246,7 @@ def discover(
     n_seeds: int = 5,
     n_jobs: int | None = None,
     store: str | os.PathLike | None = None,
+    max_rows: int = MAX_ROWS,
     random_state: int = 0,
     verbose: bool = True,
 ) -> Discovery:
@@ -273,6 +277,9 @@ def discover(
         Processes of the search. ``joblib.parallel_config(backend="dask")`` spreads it over a Dask cluster.
     store : path or None
         A file to resume the search from; see `HiddenClassSearchCV`.
+    max_rows : int, default=50,000
+        With more rows than this, all is learned from a random sample of so many; the other unlabelled rows are then
+        assigned to the classes found. This bounds time and memory.
     random_state : int, default=0
     verbose : bool, default=True
         Show progress bars.
@@ -302,11 +309,20 @@ def discover(
         raise ValueError(f"at least two known classes are needed to learn from, and there is {found}")
     if n_seeds < 1:
         raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")
-    preprocessor = TablePreprocessor().fit(table)
-    numbers = preprocessor.transform(table)
-    notes = list(preprocessor.notes_)
-
+    if max_rows < (fewest := ROWS_OF_A_RARE_CLASS * (len(classes) + 1)):
+        raise ValueError(f"max_rows must be at least {fewest}, for some rows of each class; got {max_rows}")
     estimator = _make_estimator(method, verbose)
+    if unlabeled.sum() < MIN_UNLABELED:
+        raise ValueError(f"{unlabeled.sum()} unlabelled rows are too few to find classes in: {MIN_UNLABELED} at least")
+    preprocessor = TablePreprocessor().fit(table)
+    all_numbers, all_codes = preprocessor.transform(table), codes
+    notes = list(preprocessor.notes_)
+    learned = slice(None)
+    if len(table) > max_rows:
+        learned = _sample(codes, max_rows, random_state)
+        notes.append(f"Learned from a random sample of {max_rows:,} of the {len(table):,} rows.")
+    numbers, codes = all_numbers[learned], all_codes[learned]
+
     if param_distributions is None and hasattr(estimator, "search_space"):
         param_distributions = estimator.search_space(numbers.shape[1])
     search = None
@@ -341,18 +357,24 @@ def discover(
     k = estimate.n_clusters if isinstance(n_clusters, str) else n_clusters
     estimator.set_params(n_clusters=k)
     model = clone(estimator).fit(numbers, codes)
-    labels = model.labels_
     refits = _refit(estimator, numbers, codes, [random_state + 1 + i for i in range(n_seeds)])
     if len(refits) < n_seeds:
         notes.append(f"{n_seeds - len(refits)} of {n_seeds} fits with other seeds diverged.")
-    partitions = [refit[unlabeled] for refit in (labels, *refits)]
+    partitions = [refit[codes == UNLABELED] for refit in (model.labels_, *refits)]
     pairs = [adjusted_rand_score(a, b) for a, b in combinations(partitions, 2)]
     stability = float(np.mean(pairs)) if pairs else np.nan
-    profiles = _profiles(labels, codes, classes, preprocessor, numbers, partitions[1:])
+    profiles = _profiles(model.labels_, codes, classes, preprocessor, numbers, partitions[1:])
     if len(profiles) < k:
         notes.append(f"{type(model).__name__} left {k - len(profiles)} of its {k} clusters empty.")
-    known = np.full(len(codes), None, dtype=object)
-    known[~unlabeled] = classes[codes[~unlabeled]]
+    labels = model.labels_
+    if len(labels) < len(table):
+        labels = np.full(len(table), UNLABELED)
+        labels[unlabeled] = model.predict(all_numbers[unlabeled])
+        labels[learned] = model.labels_
+        sizes = {p.cluster: int(np.sum(labels == p.cluster)) for p in profiles}
+        profiles = [replace(p, size=sizes[p.cluster], share=sizes[p.cluster] / unlabeled.sum()) for p in profiles]
+    known = np.full(len(table), None, dtype=object)
+    known[~unlabeled] = classes[all_codes[~unlabeled]]
     return Discovery(
         labels=labels,
         n_clusters=len(profiles),
@@ -365,7 +387,7 @@ def discover(
         preprocessor=preprocessor,
         known=known,
         index=table.index,
-        numbers=numbers,
+        numbers=all_numbers,
     )
 
 
@@ -403,6 +425,11 @@ def discover_file(
             close = get_close_matches(name, table.columns.map(str), n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has {_shorten(', '.join(table.columns), 200)}"
             raise ValueError(f"{path} has no column {name!r}: {hint}")
+    for name in table.columns.map(str):
+        if name in RESULT_COLUMNS and name not in drop:
+            raise ValueError(
+                f"{path} has a column {name!r}, as a result has: rename it, or leave it out (--drop {name})"
+            )
     labels = table[label_column].convert_dtypes().astype(object)  # whole numbers stay whole beside missing ones
     with _dask_cluster(dask):
         found = discover(table.drop(columns=[label_column, *drop]), labels, **options)
@@ -420,6 +447,13 @@ def _dask_cluster(address: str | None) -> Iterator[None]:
         raise ValueError("a Dask cluster needs Dask: pip install 'ncdlib[dask]'") from error
     with Client(address, timeout=10), parallel_config(backend="dask"):
         yield
+
+
+def _sample(codes: NDArray[np.int64], n_rows: int, random_state: int) -> NDArray[np.int64]:
+    """Random rows, in their order; a rare class keeps some."""
+    order = np.random.default_rng(random_state).permutation(len(codes))
+    rank = pd.Series(order).groupby(codes[order]).cumcount()  # of each row among those of its class
+    return np.sort(order[np.argsort(np.minimum(rank, ROWS_OF_A_RARE_CLASS), kind="stable")[:n_rows]])
 
 
 def _make_estimator(method: str | BaseEstimator, verbose: bool) -> BaseEstimator:
@@ -488,7 +522,7 @@ def _profiles(
         profiles.append(
             ClassProfile(
                 cluster=int(cluster),
-                name=f"new {cluster + 1}",
+                name=_name(cluster),
                 size=int(member.sum()),
                 share=float(member.sum() / unlabeled.sum()),
                 stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits])),
@@ -503,6 +537,10 @@ def _profiles(
             )
         )
     return profiles
+
+
+def _name(cluster: int) -> str:
+    return f"new {cluster + 1}"
 
 
 def _best_overlap(member: NDArray[np.bool_], partition: NDArray) -> float:

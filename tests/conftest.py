@@ -17,8 +17,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Hypothesis: the same examples each time, or with NCDLIB_LONG=1 fifty times as many, and others each time.
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("quick", max_examples=100, derandomize=True, **COMMON)
+settings.register_profile("long", max_examples=5_000, print_blob=True, **COMMON)
+settings.load_profile("long" if os.environ.get("NCDLIB_LONG") else "quick")
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"

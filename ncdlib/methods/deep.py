@@ -18,7 +18,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ncdlib.methods import engine
-from ncdlib.methods.base import UNLABELED, NCDEstimator, encode_labels
+from ncdlib.methods.base import UNLABELED, NCDEstimator, check_n_clusters, encode_labels
 from ncdlib.methods.kmeans import NCDKMeans
 from ncdlib.methods.spectral import SpectralClustering
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
@@ -31,6 +31,8 @@ Loss = Callable[[engine.Batch], dict[str, Tensor]]
 
 class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
     """An encoder trained by a loss, whose latent space holds the novel classes."""
+
+    _precision = np.float32  # torch's
 
     # Hyperparameters that must be equal within one call of fit_many: they shape the training loop itself.
     _shared: ClassVar[tuple[str, ...]] = ("epochs", "batch_size", "shuffle_batches", "device", "verbose")
@@ -158,10 +160,9 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
             for name in ("classes_", "n_features_in_", "feature_names_in_"):
                 if hasattr(models[0], name):
                     setattr(model, name, getattr(models[0], name))
-        with np.errstate(over="ignore"):
-            X32 = X.astype(np.float32)
-        if not np.all(np.isfinite(X32)):
-            raise ValueError("X has values too large for float32: standardise it first")
+        if np.sum(self._training_rows(codes)) < 2:
+            raise ValueError(f"{type(self).__name__} is trained on labelled rows, and y has a single one: label more")
+        X32 = X.astype(np.float32)
         for model in models:
             model.latent_dim_ = model.latent_dim or min(X32.shape[1], max(5, X32.shape[1] // 2))
             # One seed for the network and one for the clustering, both from random_state alone.
@@ -177,7 +178,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
             for start in range(0, len(models), size):
                 self._train_stack([models[i] for i in order[start : start + size]], X32, codes, progress)
         for model in models:
-            latent = model._latent(X32[codes == UNLABELED])
+            with np.errstate(over="ignore", invalid="ignore"):  # what diverged is found in the next line
+                latent = model._latent(X32[codes == UNLABELED])
             model.diverged_ = not (np.all(np.isfinite(latent)) and np.all(np.isfinite(model.history_["loss"])))
             if fit_clusters and not model.diverged_:
                 model._fit_clusters(X32, codes)
@@ -303,6 +305,7 @@ class ProjectionNCD(DeepNCD):
         The paper scores its methods so: the rows of the test set are clustered themselves.
         """
         Z = self._cluster_space(self._check_new(X))
+        check_n_clusters(n_clusters, len(Z), "rows")
         if self.clusterer == "spectral":
             return self._spectral(n_clusters, random_state).fit(Z).labels_
         # NCD k-means differs from k-means by the known classes' means, which are not among these rows.

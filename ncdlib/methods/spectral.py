@@ -12,6 +12,7 @@ may come out mixed with each other.
 
 from __future__ import annotations
 
+import os
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -23,12 +24,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 from tqdm.auto import tqdm
 
-from ncdlib.methods.base import UNLABELED, NCDEstimator, encode_labels
+from ncdlib.methods.base import UNLABELED, NCDEstimator, check_n_clusters, check_rows, encode_labels
 from ncdlib.methods.kmeans import Selection, check_k_means_options, draw_centroids, k_means_from
 from ncdlib.selection.validity import estimate_n_clusters
 
@@ -71,7 +72,7 @@ def spectral_embedding(
     >>> (np.sign(embedding[:, 0]) == np.sign(embedding[0, 0])).tolist()
     [True, True, True, False, False, False]
     """
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    X = check_rows(X, min_rows=2)
     _check_embedding_options(n_components, s_min, sigma_rule)
     distances, _ = _squared_distances(X)
     gamma = _gamma(_longest_tree_edge(distances), s_min, sigma_rule)
@@ -110,7 +111,8 @@ def cluster_embedding(
     """
     # NOTE[DIFF] The paper only says "k-means". scikit-learn's (squared distances in the draws and in the choice of the
     # best run) is 16 to 24 points off its figures for NCD SC on Optdigits and Letter; these defaults give them.
-    embedding = check_array(embedding, dtype=[np.float64, np.float32], ensure_min_samples=n_clusters)
+    embedding = check_rows(embedding)
+    check_n_clusters(n_clusters, len(embedding), "rows")
     rng = check_random_state(random_state)
     starts = draw_centroids(embedding, n_clusters, power=draw_power, n_draws=n_init, rng=rng)
     return k_means_from(embedding, starts, selection=selection)[0]
@@ -131,6 +133,11 @@ def _squared_distances(X: NDArray) -> tuple[NDArray[np.float32], float]:
     The products are of centred and scaled rows, in double precision: no unit of the features loses digits, and what
     is stored in single precision is each distance, not a difference.
     """
+    n_bytes = 4 * len(X) ** 2
+    if hasattr(os, "sysconf") and n_bytes > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
+        raise ValueError(
+            f"the distances of {len(X):,} rows take {n_bytes / 1e9:,.0f} GB, more than there is memory for: give fewer"
+        )
     X = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
     scale = float(np.abs(X).max()) or 1.0
     X /= scale
@@ -259,8 +266,10 @@ class _SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstima
         edge = self.longest_edge_ / self.sigma_
         weights = self.embedding_ / np.sqrt(self.degrees_)[:, None]
         embedding = np.empty((len(X), self.n_components_))
+        farthest = np.finfo(trained.dtype).max ** 0.4  # in units of sigma: what can be squared
         for block in gen_batches(len(X), BLOCK_ROWS):
             rows = (X[block] - mean) / self.sigma_
+            np.clip(rows, -farthest, farthest, out=rows)
             squared = euclidean_distances(rows, trained, squared=True)
             nearest = squared.argmin(axis=1)
             is_trained = (rows == trained[nearest]).all(axis=1)
@@ -365,7 +374,7 @@ class SpectralClustering(_SpectralBase):
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Cluster the rows whose ``y`` is -1, or all rows if ``y`` is None."""
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = check_rows(X, self, min_rows=2)
         unlabeled = np.ones(len(X), dtype=bool) if y is None else encode_labels(y)[0] == UNLABELED
         check_consistent_length(X, unlabeled)
         n_unlabeled = int(unlabeled.sum())

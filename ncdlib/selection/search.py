@@ -22,11 +22,11 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterSampler
 from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from ncdlib.methods.base import UNLABELED, encode_labels, one_known_class_allowed
+from ncdlib.methods.base import UNLABELED, check_rows, encode_labels, one_known_class_allowed
 from ncdlib.metrics import evaluate
 from ncdlib.selection.hidden_classes import HiddenClassFold, HiddenClassKFold
 from ncdlib.selection.validity import estimate_n_clusters
@@ -174,7 +174,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
             Known classes, and -1 (or None, NaN) for the rows to discover classes in.
         """
         protocol = self._check_parameters()
-        X_checked = validate_data(self, X, dtype=[np.float64, np.float32])
+        X_checked = check_rows(X, self)
         codes, self.classes_ = encode_labels(y)
         check_consistent_length(X_checked, codes)
         if not np.any(codes == UNLABELED):

@@ -12,8 +12,9 @@ import numpy as np
 from kneed import KneeLocator
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 
+from ncdlib.methods.base import UNLABELED, check_rows, encode_labels
 from ncdlib.metrics import clustering_accuracy
 from ncdlib.selection._many_kmeans import many_k_means
 
@@ -160,13 +161,17 @@ def estimate_n_clusters(
     if n_runs < 1 or n_init < 1:
         raise ValueError(f"n_runs and n_init must be at least 1, got {n_runs} and {n_init}")
     random = check_random_state(random_state)
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=3)
+    X = check_rows(X, min_rows=3)
     if "km_acc" in names:
         if X_known is None or y_known is None:
             raise ValueError('the index "km_acc" needs the known rows: pass X_known and y_known')
-        X_known = check_array(X_known, dtype=[np.float64, np.float32])
-        y_known = np.unique(np.asarray(y_known), return_inverse=True)[1]
+        X_known = check_rows(X_known, fitting=False)
+        y_known = encode_labels(y_known)[0]
         check_consistent_length(X_known, y_known)
+        if np.any(y_known == UNLABELED):
+            raise ValueError("y_known has unlabelled rows: pass the rows of known classes only")
+        if X_known.shape[1] != X.shape[1]:
+            raise ValueError(f"X_known has {X_known.shape[1]} columns, and X has {X.shape[1]}")
     X_sample = _sample(X, max_rows, random)
     ks = _candidates(k_range, X_sample, with_one="km_acc" in names)
 
@@ -260,7 +265,7 @@ def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[n
     >>> silhouette_scores(X, [[0, 0, 1, 1], [0, 1, 1, 1]]).round(2).tolist()
     [0.9, 0.03]
     """
-    X = check_array(X, dtype=np.float64)
+    X = check_rows(X).astype(np.float64, copy=False)
     n = len(X)
     coded = [np.unique(np.asarray(labels), return_inverse=True)[1] for labels in labelings]
     sizes = [np.bincount(labels) for labels in coded]
@@ -325,7 +330,7 @@ def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.floa
     >>> dunn_scores([[0.0], [1.0], [10.0], [12.0]], [[0, 0, 1, 1], [0, 1, 1, 1]]).round(3).tolist()
     [4.5, 0.091]
     """
-    X = check_array(X, dtype=np.float64)
+    X = check_rows(X).astype(np.float64, copy=False)
     ends, lengths = _spanning_tree(X)
     scores = []
     for labels in map(np.asarray, labelings):

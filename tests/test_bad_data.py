@@ -1,0 +1,545 @@
+"""Bad data: whatever it is given, an estimator works, or raises a ValueError or TypeError that names what is wrong.
+
+Never a traceback from inside torch or SciPy, a cluster out of range, a NaN, or a warning of NumPy that leaks.
+``NCDLIB_LONG=1`` tries fifty times as many tables.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.utils
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+from sklearn.base import clone
+from test_estimator_checks import ESTIMATORS, with_each
+from typer.testing import CliRunner
+
+import ncdlib
+from ncdlib import (
+    PBN,
+    Baseline,
+    HiddenClassKFold,
+    HiddenClassSearchCV,
+    NCDKMeans,
+    SpectralClustering,
+    clustering_accuracy,
+    discover,
+    estimate_n_clusters,
+    make_ncd_blobs,
+)
+from ncdlib._table import read_table
+from ncdlib.cli import app
+from ncdlib.methods.base import encode_labels
+from ncdlib.methods.deep import DeepNCD
+from ncdlib.selection import INDICES
+
+OURS = Path(ncdlib.__file__).parent
+VALIDATION = Path(sklearn.utils.__file__).parent
+
+
+def attempt(call):
+    """Return (what the call returns, None), or (None, its message) where it refuses its input; fail if it is unclear.
+
+    The error must be raised by the package, or by the part of scikit-learn that the package hands its input to for
+    validation: the message of anything deeper is about something that the caller has never seen.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            outcome = call(), None
+        except (ValueError, TypeError) as error:
+            frames = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+            while frames[-1].is_relative_to(VALIDATION):
+                frames.pop()
+            assert frames[-1].is_relative_to(OURS), f"{error!r} comes from {frames[-1]}"
+            outcome = None, str(error)
+    leaked = {f"{w.filename}:{w.lineno}: {w.message}" for w in caught if issubclass(w.category, RuntimeWarning)}
+    assert not leaked, leaked
+    return outcome
+
+
+def assert_clusters(found, n_clusters):
+    assert found.dtype.kind == "i" and found.ndim == 1
+    assert ((found >= 0) & (found < n_clusters)).all()
+
+
+# -- tables and labels as they should not be, among some as they should --------------------------------------------
+
+POWERS = [0] * 12 + [-300, -160, -100, -40, -20, -12, -8, -4, 4, 8, 12, 20, 40, 100, 160, 300]
+UNUSUAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 5e-324, 1e-300, -1e-160, 1e-30, 1e30, 3.5e38, -1e160, 1.7e308]
+
+
+@st.composite
+def tables(draw, n_rows, n_columns):
+    values = draw(st.sampled_from(["random"] * 4 + ["few", "constant", "duplicates", "unusual"]))
+    rng = np.random.default_rng(draw(st.integers(0, 9)))
+    X = rng.normal(size=(n_rows, n_columns))
+    if values == "unusual":
+        cells = st.one_of(st.sampled_from(UNUSUAL), st.floats(-10, 10))
+        X = draw(arrays(np.float64, X.shape, elements=cells))
+    elif values == "few":
+        X = X.round()
+    elif values == "constant":
+        X[:, draw(st.integers(0, n_columns)) :] = 7
+    elif values == "duplicates":
+        X = X[rng.integers(min(n_rows, 3), size=n_rows)] if n_rows else X
+    with np.errstate(over="ignore"):
+        X = X * 10.0 ** draw(st.sampled_from(POWERS)) + draw(st.sampled_from([0, 0, 0, 1, 1e6]))
+        X[:, :1] *= 10.0 ** draw(st.sampled_from(POWERS))
+        X = X.astype(draw(st.sampled_from([np.float64, np.float64, np.float32, np.float16])))
+    layout = draw(st.sampled_from(["C"] * 4 + ["Fortran", "every other", "backwards", "read-only", "frame", "sparse"]))
+    if layout == "Fortran":
+        X = np.asfortranarray(X)
+    elif layout == "every other":
+        X = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2]
+    elif layout == "backwards":
+        X = X[::-1, ::-1]
+    elif layout == "read-only":
+        X.flags.writeable = False
+    elif layout == "frame":
+        X = pd.DataFrame(X, columns=[f"column {i}" for i in range(n_columns)])
+    elif layout == "sparse":
+        X = sparse.csr_array(X.astype(np.float64))
+    return X
+
+
+CLASSES = [
+    [0, 1, 2],
+    [7, -5, 2**40],
+    ["a", "b", "c"],
+    [0.5, -2.0, 1e300],
+    ["é", "<script>", "a b"],
+    [b"a", b"\xff"],
+    [True, False],
+    [2**70, 1, 2],
+    [pd.Timestamp("2020"), pd.Timestamp("2021")],
+    ["only one"],
+    [np.inf, 0, 1],
+    [1, "a", 2.5],
+    [1, pd.Timestamp("2020")],
+    [(1, 2), (3, 4)],
+    [[1], [2, 3]],
+]
+MISSING = [[-1], [-1], [None], [np.nan], ["-1"], [pd.NA, -1.0], [None, np.nan, -1]]
+
+
+@st.composite
+def labels(draw, n_rows):
+    classes = draw(st.sampled_from(CLASSES[:3] * 6 + CLASSES))
+    pool = classes * 2 + draw(st.sampled_from(MISSING)) * len(classes)
+    positions = st.lists(st.integers(0, len(pool) - 1), min_size=n_rows, max_size=n_rows)
+    y = pd.Series([pool[i] for i in draw(positions)], dtype=object)
+    form = draw(st.sampled_from(["list", "objects", "series", "array"]))
+    if form == "array" and not any(isinstance(value, list | tuple | bytes) for value in y):
+        return np.array(y.tolist())  # NumPy makes one type of them, and text of anything beside text
+    return {"list": y.tolist(), "series": y}.get(form, y.to_numpy())
+
+
+def is_missing(label):
+    text = label.decode("latin-1") if isinstance(label, bytes) else str(label)
+    return text in ("-1", "-1.0", "", "nan", "None", "<NA>", "NaT")
+
+
+def excuses_for_rows(X, precision=np.float64, fitting=True):
+    """What a message may say of these rows, as regular expressions."""
+    if sparse.issparse(X):
+        yield "dense data is required"
+        return
+    X = np.asarray(X)
+    precision = min(X.astype(np.float64).dtype if X.dtype == np.float16 else X.dtype, np.dtype(precision))
+    if len(X) < 3:
+        yield "minimum of [123] is required"
+    if X.shape[1] == 0:
+        yield "0 feature"
+    if not np.isfinite(X).all():
+        yield "NaN|infinity"
+    elif X.size:
+        X = X.astype(np.float64)
+        if np.abs(X).max() > (1e15 if precision == np.float32 else 1e120):
+            yield "too large to be squared"
+        if fitting and 0 < np.ptp(X / 2, axis=0).max() < (1e-14 if precision == np.float32 else 1e-120):
+            yield "too little to be squared"
+
+
+def excuses_for_labels(y):
+    values = [value for value in y if isinstance(value, list | tuple) or not is_missing(value)]
+    if any(isinstance(value, list | tuple) for value in values):
+        yield "1d array|no single value"
+    if any(isinstance(value, float) and np.isinf(value) for value in values):
+        yield "infinity"
+    if len({isinstance(v, str) + 2 * isinstance(v, bytes) + 4 * isinstance(v, pd.Timestamp) for v in values}) > 1:
+        yield "several types|cannot be sorted"
+
+
+SHAPES = st.tuples(st.sampled_from([0, 1, 2, 2, 3, 4, *range(5, 25)]), st.sampled_from([0, *[1, 1, 2, 3, 5] * 3]))
+
+
+@with_each(ESTIMATORS)
+@given(data=st.data())
+def test_fit(estimator, data):
+    n_rows, n_columns = data.draw(SHAPES)
+    X, y = data.draw(tables(n_rows, n_columns)), data.draw(labels(n_rows))
+    n_clusters = data.draw(st.sampled_from([1, 2, 2, 2, 3, "silhouette", "elbow"]))
+    model = clone(estimator).set_params(n_clusters=n_clusters)
+    _, message = attempt(lambda: model.fit(X, y))
+    if message is not None:
+        is_deep = isinstance(model, DeepNCD)
+        excuses = [*excuses_for_rows(X, np.float32 if is_deep else np.float64), *excuses_for_labels(y)]
+        n_unlabeled = sum(map(is_missing, y))
+        excuses += ["no labelled row"] * (n_unlabeled == n_rows)
+        excuses += ["single known class"] * (len({str(value) for value in y if not is_missing(value)}) == 1)
+        excuses += ["no unlabelled row|0 unlabelled row"] * (n_unlabeled == 0)
+        excuses += ["mark at least two rows to cluster"] * (n_unlabeled == 1)
+        if isinstance(n_clusters, str):
+            excuses += ["rows are distinct: too few"] + ["minimum of 3 is required"] * (n_unlabeled < 3)
+        else:
+            excuses += [f"n_clusters={n_clusters} is more than the"] * (n_clusters > n_unlabeled)
+        if is_deep and not sparse.issparse(X) and np.abs(np.asarray(X)).max(initial=0) > 1e4:
+            excuses += ["training diverged"]
+        assert any(re.search(excuse, message) for excuse in excuses), (message, excuses)
+        return
+    unlabeled = np.array([is_missing(label) for label in y])
+    assert_clusters(model.labels_[unlabeled], model.n_clusters_)
+    assert (model.labels_[~unlabeled] == -1).all()
+    assert model.n_clusters_ == n_clusters or isinstance(n_clusters, str)
+    for name, value in vars(model).items():
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            assert np.isfinite(value).all(), name
+    predicted, message = attempt(lambda: model.predict(X))
+    assert message is None
+    assert_clusters(predicted, model.n_clusters_)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 5)), np.repeat([0, 1, -1], [6, 6, 8])
+    return {type(e): clone(e).fit(X, y) for e in ESTIMATORS}
+
+
+@with_each(ESTIMATORS)
+@given(data=st.data())
+def test_predict(fitted, estimator, data):
+    model = fitted[type(estimator)]
+    X = data.draw(tables(data.draw(st.integers(0, 5)), data.draw(st.sampled_from([5, 5, 5, 5, 5, 2, 6, 0]))))
+    predicted, message = attempt(lambda: model.predict(X))
+    if message is not None:
+        excuses = [*excuses_for_rows(X, model._precision, fitting=False), "expecting 5 features"]
+        assert any(re.search(excuse, message) for excuse in excuses), (message, excuses)
+    else:
+        assert len(predicted) == len(X)
+        assert_clusters(predicted, 2)
+    if hasattr(model, "transform"):
+        places, again = attempt(lambda: model.transform(X))
+        assert again == message
+        assert places is None or np.isfinite(places).all()
+
+
+@given(data=st.data())
+def test_number_of_clusters(data):
+    n_rows, n_columns = data.draw(SHAPES)
+    X, index = data.draw(tables(n_rows, n_columns)), data.draw(st.sampled_from(INDICES))
+    known = {}
+    if index == "km_acc":
+        n_known = data.draw(st.integers(0, 8))
+        known = {"X_known": data.draw(tables(n_known, n_columns)), "y_known": data.draw(labels(n_known))}
+    estimate, message = attempt(lambda: estimate_n_clusters(X, index, n_runs=1, n_init=2, random_state=0, **known))
+    if message is not None:
+        excuses = [*excuses_for_rows(X), "rows are distinct: too few"]
+        if known:
+            excuses += [*excuses_for_rows(known["X_known"]), *excuses_for_labels(known["y_known"]), "has unlabelled"]
+        assert any(re.search(excuse, message) for excuse in excuses), (message, excuses)
+    else:
+        assert 1 <= estimate.n_clusters < n_rows
+        assert not np.isnan(estimate.scores[index][estimate.k_range > 1]).any()
+
+
+@given(data=st.data())
+def test_hidden_class_folds(data):
+    y = data.draw(labels(data.draw(st.integers(0, 15))))
+    folds, message = attempt(lambda: list(HiddenClassKFold().split(y=y)))
+    if message is not None:
+        excuses = [*excuses_for_labels(y), "hiding . known classes needs at least|0 labels"]
+        assert any(re.search(excuse, message) for excuse in excuses), (message, excuses)
+    for fold in folds or []:
+        assert sorted(np.concatenate([fold.visible, fold.hidden, fold.novel])) == list(range(len(y)))
+        assert [is_missing(y[i]) for i in range(len(y))] == [i in fold.novel for i in range(len(y))]
+
+
+WORDS = ["red", "blue", "<script>", None]
+COLUMNS = {
+    "words": lambda n, rng: rng.choice(WORDS, n),
+    "flags": lambda n, rng: rng.choice([True, False, None], n),
+    "mixed": lambda n, rng: rng.choice(np.array([1, "a", None, 2.5, b"b"], dtype=object), n),
+    "dates": lambda n, rng: pd.date_range("2020", periods=n),
+    "nothing": lambda n, rng: np.full(n, None),
+    "names": lambda n, rng: [f"person {i}" for i in range(n)],
+    "nullable": lambda n, rng: pd.array(rng.choice([1, 2, None], n), dtype="Int64"),
+    "categories": lambda n, rng: pd.Categorical(rng.choice(WORDS[:3], n)),
+    "lists": lambda n, rng: [[i] for i in range(n)],
+    "whole": lambda n, rng: rng.integers(-(2**62), 2**62, n),
+    "complex": lambda n, rng: rng.normal(size=n) * 1j,
+}
+
+
+@given(data=st.data())
+def test_discover(data):
+    n_rows = data.draw(st.sampled_from([0, 1, 2, *range(4, 30)]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 9)))
+    numbers = data.draw(tables(n_rows, data.draw(st.integers(0, 3))).filter(lambda X: not sparse.issparse(X)))
+    table = pd.DataFrame(np.asarray(numbers)).copy()
+    for kind in data.draw(st.lists(st.sampled_from([*COLUMNS, *["words", "flags", "categories"] * 4]), max_size=2)):
+        table[data.draw(st.sampled_from([kind, "<script>", "", "a\nb", "$x"]))] = COLUMNS[kind](n_rows, rng)
+    y = data.draw(labels(n_rows))
+    n_clusters = data.draw(st.sampled_from([1, 2, 3, "silhouette"]))
+    options = {"method": NCDKMeans(n_init=1), "n_seeds": 1, "verbose": False}
+    found, message = attempt(lambda: discover(table, y, n_clusters=n_clusters, **options))
+    if message is None:
+        unlabeled = np.array([is_missing(label) for label in y])
+        assert_clusters(found.labels[unlabeled], found.model.n_clusters_)
+        assert (found.labels[~unlabeled] == -1).all()
+        assert sum(profile.size for profile in found.profiles) == unlabeled.sum()
+        assert np.isfinite([[d.inside, d.outside, d.standardized] for p in found.profiles for d in p.differences]).all()
+        assert found.to_frame()["label"].notna().all()
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([3, 10**6, -7, -1], [-7, 3, 10**6]),
+        (np.array([0, 255], dtype=np.uint8), [0, 255]),
+        (np.array(["cat", "dog", np.nan]), ["cat", "dog"]),  # where NumPy has made text of NaN
+        ([b"cat", b"\xff", b"-1"], [b"cat", b"\xff"]),  # as scipy.io.arff has them
+        (np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"), [np.datetime64("2020-01-01")]),
+        (pd.Series([1, 2, pd.NA], dtype="Int64"), [1, 2]),
+        (pd.Categorical(["b", "a", None]), ["a", "b"]),
+        ([True, False, None], [False, True]),
+    ],
+)
+def test_labels_that_are_read(y, classes):
+    codes, found = encode_labels(y)
+    assert found.tolist() == np.array(classes).tolist()
+    assert [code == -1 for code in codes] == [is_missing(label) for label in y]
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        ([1, "a", None], TypeError, r"several types \(int, str\)"),
+        ([b"a", "a", None], TypeError, r"several types \(bytes, str\)"),
+        ([1, pd.Timestamp("2020")], TypeError, "cannot be sorted .* one type for all classes"),
+        (pd.Series([(1, 2), (3, 4)]), TypeError, "no single values"),
+        ([[1], [2, 3]], TypeError, "no single values"),
+        ([{"a": 1}, None], TypeError, "no single values"),
+        ("abc", ValueError, "1d array"),
+        ([[1, 2], [3, 4]], ValueError, "1d array"),
+    ],
+)
+def test_labels_that_are_refused(y, error, message):
+    with pytest.raises(error, match=message):
+        encode_labels(y)
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-200])
+@with_each(ESTIMATORS)
+def test_scales_that_cannot_be_squared(estimator, factor):
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    with pytest.raises(ValueError, match="to be squared in float(32|64): scale"):
+        clone(estimator).fit(problem.X * factor, problem.y)
+
+
+@with_each(ESTIMATORS[:3])
+def test_far_from_all_that_was_learned(estimator):
+    """What is far from rows of a tiny scale, in units of that scale, is farther than a float can be squared."""
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    model = clone(estimator).fit(problem.X * 1e-110, problem.y)
+    predicted, message = attempt(lambda: model.predict(problem.X_test * 1e110))
+    assert message is None
+    assert_clusters(predicted, 2)
+
+
+def test_one_labelled_row_is_left_in_a_fold():
+    """A search hides two of three classes; of the third there is one row, and no statistics of a batch."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), np.repeat([0, 1, 2, -1], [1, 7, 7, 15])
+    model = Baseline(epochs=2, verbose=False)
+    search = HiddenClassSearchCV(model, {}, n_iter=1, n_clusters=2, both_settings=False, verbose=False)
+    with pytest.raises(ValueError, match="Baseline is trained on labelled rows, and y has a single one"):
+        search.fit(X, y)
+
+
+def test_clustering_fewer_rows_than_clusters():
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    model = PBN(2, epochs=1, verbose=False).fit(problem.X, problem.y)
+    with pytest.raises(ValueError, match="n_clusters=5 is more than the 4 rows"):
+        model.cluster(problem.X[:4], 5)
+
+
+def test_more_distances_than_memory():
+    X = np.zeros((10**7, 1))
+    X[0] = 1
+    with pytest.raises(ValueError, match=r"distances of 10,000,000 rows take 400,000 GB, more than"):
+        SpectralClustering(2).fit(X)
+
+
+def test_known_rows_that_do_not_fit():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match="X_known has 2 columns, and X has 3"):
+        estimate_n_clusters(X, "km_acc", X_known=X[:, :2], y_known=np.arange(20) % 2)
+    with pytest.raises(ValueError, match="y_known has unlabelled rows"):
+        estimate_n_clusters(X, "km_acc", X_known=X, y_known=np.arange(20) % 2 - 1)
+
+
+# -- files for the command line (tests/test_discover.py has the ordinary ones) --------------------------------------
+
+
+def write_csv(path, header="x,y,class", n_rows=90, sep=",", encoding="utf-8"):
+    """Two known classes and two new ones, a third of the rows each."""
+    rng = np.random.default_rng(0)
+    centers = np.array([[0, 0], [9, 9], [0, 9], [9, 0]])[rng.permutation(np.arange(n_rows) * 6 // n_rows % 4)]
+    X = centers + rng.normal(size=(n_rows, 2))
+    label = np.where((centers == 0).all(axis=1), "a", np.where((centers == 9).all(axis=1), "b", ""))
+    lines = [sep.join([f"{row[0]:.3f}", f"{row[1]:.3f}", name]) for row, name in zip(X, label, strict=True)]
+    path.write_bytes("\n".join([header.replace(",", sep), *lines, ""]).encode(encoding))
+    return path
+
+
+def run_discover(path, *arguments):
+    options = ["discover", str(path), "--label-column", "class", "--method", "ncd_kmeans", *map(str, arguments)]
+    return CliRunner().invoke(app, options)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_files_with_a_byte_order_mark(tmp_path, encoding):
+    table = read_table(write_csv(tmp_path / "t.csv", "é,y,class", sep=";", encoding=encoding))
+    assert table.columns.tolist() == ["é", "y", "class"] and len(table) == 90
+    assert table["é"].dtype == np.float64
+
+
+def test_a_bad_byte_far_from_the_start_makes_it_latin_1(tmp_path):
+    path = write_csv(tmp_path / "t.csv", n_rows=100_000)
+    with path.open("ab") as file:
+        file.write("1,2,é\n".encode("latin-1"))
+    assert read_table(path)["class"].iloc[-1] == "é"
+
+
+def test_newlines_in_quotes(tmp_path):
+    text = 'x,"a\nb",class\n' + "".join(f'{i},"one\n{i % 2}",{"ab"[i % 2]}\n' for i in range(30))
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    table = read_table(path)
+    assert table.columns.tolist() == ["x", "a\nb", "class"] and len(table) == 30
+    assert set(table["a\nb"]) == {"one\n0", "one\n1"}
+
+
+def test_two_columns_of_one_name(tmp_path):
+    """pandas would name the second one "class.1", and the labels would be learned from."""
+    with pytest.raises(ValueError, match="has two columns 'class': rename one"):
+        read_table(write_csv(tmp_path / "t.csv", "class,y,class"))
+
+
+def test_a_column_is_of_one_type_in_a_long_file(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,class\n" + "1.5,7\n" * 400_000 + "1.5,b\n", encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert set(read_table(path)["class"]) == {"7", "b"}
+
+
+def test_a_column_named_script(tmp_path):
+    path, report = write_csv(tmp_path / "t.csv", "<script>alert(1)</script>,y,class"), tmp_path / "report.html"
+    done = run_discover(path, "--report", report)
+    assert done.exit_code == 0, done.output
+    html = report.read_text(encoding="utf-8")
+    assert "<script" not in html and "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_a_result_is_not_learned_from_again(tmp_path):
+    path, first, second = (tmp_path / name for name in ("t.csv", "first.csv", "second.csv"))
+    assert run_discover(write_csv(path), "-o", first).exit_code == 0
+    again = run_discover(first, "-o", second)
+    assert "has a column 'ncd_label'" in str(again.exception)
+    dropped = run_discover(first, "-o", second, "--drop", "ncd_label", "--drop", "ncd_discovered")
+    assert dropped.exit_code == 0, dropped.output
+    assert second.read_text() == first.read_text()
+
+
+def test_rows_of_one_name_stay_single(tmp_path):
+    path, output = tmp_path / "t.parquet", tmp_path / "labels.parquet"
+    table = pd.read_csv(write_csv(tmp_path / "t.csv"))
+    table.index = [0] * len(table)
+    table.to_parquet(path)
+    done = run_discover(path, "-o", output)
+    assert done.exit_code == 0, done.output
+    assert len(pd.read_parquet(output)) == len(table)
+
+
+@pytest.mark.parametrize("n_unlabeled", [1, 2])
+def test_too_few_unlabelled_rows(n_unlabeled):
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    rows = np.r_[np.flatnonzero(problem.y != -1), np.flatnonzero(problem.y == -1)[:n_unlabeled]]
+    with pytest.raises(ValueError, match=f"{n_unlabeled} unlabelled rows are too few"):
+        discover(problem.X[rows], problem.y[rows], method="ncd_kmeans")
+
+
+def test_many_rows_are_learned_from_by_a_sample():
+    problem = make_ncd_blobs(n_samples=4_000, random_state=0)
+    X, y = pd.DataFrame(problem.X), problem.y.copy()
+    rare = np.flatnonzero(y == problem.known_classes[0])[20:]
+    X, y, truth = X.drop(index=rare), np.delete(y, rare), np.delete(problem.y_true, rare)
+    options = {"method": NCDKMeans(), "n_seeds": 1, "verbose": False, "max_rows": 300}
+    found = discover(X, y, **options)
+    unlabeled = y == -1
+    assert any(note.startswith("Learned from a random sample of 300 of the ") for note in found.notes)
+    assert len(found.model.labels_) == 300 and set(found.model.classes_) == set(range(4))
+    assert clustering_accuracy(truth[unlabeled], found.labels[unlabeled]) > 0.99
+    assert (found.labels[~unlabeled] == -1).all()
+    assert [p.size for p in found.profiles] == [int(np.sum(found.labels == p.cluster)) for p in found.profiles]
+    assert sum(p.share for p in found.profiles) == pytest.approx(1)
+    assert found.to_frame()["label"].notna().all()
+    assert np.array_equal(found.predict(X[unlabeled]), found.labels[unlabeled])
+    np.testing.assert_array_equal(found.labels, discover(X, y, **options).labels)
+    with pytest.raises(ValueError, match="max_rows must be at least 50"):
+        discover(X, y, **options | {"max_rows": 30})
+
+
+LONG_FILE = """
+import resource, sys
+from ncdlib.cli import app
+command = ["discover", sys.argv[1], "--label-column", "class", "--method", "ncd_kmeans", "-o", sys.argv[2]]
+app(command, standalone_mode=False)
+print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    "n_bytes",
+    [1e7, pytest.param(1e9, marks=pytest.mark.skipif(not os.environ.get("NCDLIB_LONG"), reason="NCDLIB_LONG=1"))],
+)
+def test_a_long_file(tmp_path, n_bytes):
+    """Memory is a small multiple of the file, on top of what the libraries take."""
+    path = write_csv(tmp_path / "t.csv", n_rows=60_000)
+    header, _, body = path.read_bytes().partition(b"\n")
+    with path.open("ab") as file:
+        for _ in range(int(n_bytes / len(body))):
+            file.write(body)
+    done = subprocess.run(
+        [sys.executable, "-c", LONG_FILE, path, tmp_path / "labels.csv"], capture_output=True, text=True, timeout=1_800
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert "Learned from a random sample of 50,000 of the" in done.stdout and "2 classes" in done.stdout
+    peak = float(done.stdout.split("peak")[1])
+    assert peak < 1e9 + 20 * path.stat().st_size, peak
