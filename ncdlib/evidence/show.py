@@ -170,8 +170,9 @@ def rerun(
     Examples
     --------
     >>> from ncdlib.evidence.show import rerun
-    >>> list(rerun("clust", "pendigits", "k-means").columns)
-    ['origin', 'metric', 'runs', 'paper', 'stored', 'now', 'same']
+    >>> print("columns:"); list(rerun("clust", "pendigits", "k-means").columns)  # doctest: +ELLIPSIS
+    columns:
+    ...['origin', 'metric', 'runs', 'paper', 'stored', 'now', 'same']
     """
     if None in find_files(DATASETS[dataset]).values():
         print(f"The files of {dataset} are not on this computer. To get them: ncd data {dataset} --download")
