@@ -332,7 +332,7 @@ def verify(
         if params is None:
             continue  # its search is not finished
         seeds = range(min(experiment.runs, runs or experiment.runs))
-        with one_known_class_allowed():
+        with one_thread(), one_known_class_allowed():  # as the stored runs were measured
             now = [row for row in measure(experiment, dataset, seeds, folder) if row["method"] == stored_method]
         now = pd.DataFrame([_rounded(row) for row in now]).set_index("seed")
         done = store.load_results(folder)

@@ -148,6 +148,10 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
 
     After fit, ``labels_`` has one entry a row: the cluster of each unlabelled row, and -1 for labelled rows
     (they belong to a known class, not to a cluster).
+
+    The same data and ``random_state`` give the same result to the last bit, on one machine and with the same number of
+    threads. With another number of threads, sums are added up in another order: the learned space differs in its last
+    bits, and now and then a row is in another cluster. ``OMP_NUM_THREADS=1``, set before Python starts, rules that out.
     """
 
     _precision: ClassVar[DTypeLike] = np.float64  # of the computation

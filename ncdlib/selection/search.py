@@ -84,6 +84,8 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         Processes, as in scikit-learn; each uses one thread. ``joblib.parallel_config(backend="dask")``
         spreads the search over a Dask cluster.
     random_state : int or None, default=0
+        The same seed gives the same scores and the same fitted model to the last bit, whatever `n_jobs` and the
+        number of threads.
     store : path or None
         A CSV file for the result of each fold of each trial, as soon as it is there. The same search with
         the same file goes on where it was stopped.
@@ -231,7 +233,8 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
                 {} if self.verbose else {"verbose": False}
             )
             began = time.perf_counter()
-            self.best_estimator_ = configure(clone(self.estimator), self.best_params_ | final).fit(X, y)
+            with one_thread():
+                self.best_estimator_ = configure(clone(self.estimator), self.best_params_ | final).fit(X, y)
             self.refit_time_ = time.perf_counter() - began
             self.labels_ = self.best_estimator_.labels_
             self.n_clusters_ = getattr(self.best_estimator_, "n_clusters_", k)
@@ -364,15 +367,16 @@ class _Protocol:
         if self.setting == "estimated" and self.k_from_features is None:
             novel = codes == UNLABELED
             known = {"X_known": X[~novel], "y_known": codes[~novel]} if self.index == "km_acc" else {}
-            self.k_from_features = estimate_n_clusters(
-                X[novel], self.index, self.k_range, random_state=_seed(random_state, _REFIT), **known
-            ).n_clusters
+            with one_thread():
+                self.k_from_features = estimate_n_clusters(
+                    X[novel], self.index, self.k_range, random_state=_seed(random_state, _REFIT), **known
+                ).n_clusters
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Many small models: one process per core with one thread each beats threads, which would wait on each
-    other."""
+    other. And a sum is the same to the last bit whatever the number of threads allowed."""
     torch = sys.modules.get("torch")
     n_threads = torch.get_num_threads() if torch else None
     if torch:
