@@ -97,4 +97,4 @@ def test_bench_measures_one_group(tmp_path):
     command = [sys.executable, script, "--quick", "--only", "kmeans", "-o", tmp_path / "results.csv"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "NCD k-means against k-means" in done.stdout and "1 measurements" in done.stdout
-    assert (tmp_path / "results.csv").read_text().startswith("name,median,low,high,unit,target,at_most,note,met")
+    assert (tmp_path / "results.csv").read_text().startswith("name,median,low,high,unit,target,at_most,note,group,met")

@@ -261,7 +261,13 @@ def test_read_only_cache(server, cache):
     assert server.requests == [] and files_in(cache) == []
 
 
-LOAD = "import test_download as t; t.DATASETS['toy'] = t.TOY; print(t.load_dataset('toy').source)"
+LOAD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background of a shell
+import test_download as t
+t.DATASETS["toy"] = t.TOY
+print(t.load_dataset("toy").source)
+"""
 
 
 def other_process():

@@ -47,7 +47,8 @@ TINY = [
     DIGITS("TabularNCD", protocols.deep("TabularNCD"), change={"epochs": 2}),
 ]
 SLOW_RUN = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background of a shell
 from ncdlib.evidence import experiments, protocols
 
 def slow(problem, params, setting, seeds):
