@@ -31,6 +31,7 @@ from ncdlib import (
     HiddenClassKFold,
     HiddenClassSearchCV,
     NCDKMeans,
+    NCDSpectralClustering,
     SpectralClustering,
     clustering_accuracy,
     discover,
@@ -372,6 +373,22 @@ def test_far_from_all_that_was_learned(estimator, dtype, power):
     assert_clusters(predicted, 2)
 
 
+<<<<<<< HEAD
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+@pytest.mark.parametrize("n_rows", [2, 16, 100])
+def test_spectral_clustering_of_equal_rows(n_rows):
+    X = np.full((n_rows, 2), 3.0)
+    assert set(SpectralClustering(2, random_state=0).fit(X).predict(X)) == {0}
+    NCDSpectralClustering(1, n_iter=20, random_state=0).fit(X[[0] * 18], np.repeat([0, 1, -1], 6))
+
+
+def test_a_spread_that_overflows():
+    _, message = attempt(lambda: NCDKMeans(1).fit([[1e308], [-1e308], [0]], [0, 1, -1]))
+    assert "too large to be squared" in message
+
+
+=======
+>>>>>>> bf61f4a944e3c62347c81d611f7abfc554aa8a06
 def test_divergence_leaks_no_warning():
     problem = make_ncd_blobs(n_samples=60, random_state=0)
     _, message = attempt(lambda: PBN(2, lr=1e25, epochs=1, verbose=False).fit(problem.X, problem.y))

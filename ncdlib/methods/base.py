@@ -74,12 +74,13 @@ def check_rows(
             X = validate_data(estimator, X, reset=fitting, **options)
     precision = min(X.dtype, np.dtype(precision), key=lambda dtype: dtype.itemsize)
     low, high = X.min(axis=0), X.max(axis=0)
-    largest, spread = max(high.max(), -low.min()), (high - low).max()
+    largest = max(high.max(), -low.min())
     # Squares, and sums of many of them, must neither overflow nor vanish.
     if largest > np.finfo(precision).max ** 0.4:
         raise ValueError(
             f"X has values up to {largest:.3g}, too large to be squared in {precision}: scale its columns first"
         )
+    spread = (high - low).max()
     if fitting and 0 < spread < np.finfo(precision).tiny ** 0.4:
         raise ValueError(
             f"the columns of X vary by {spread:.3g} at most, too little to be squared in {precision}: scale them first"

@@ -184,6 +184,8 @@ def _embed(
     """
     n = len(distances)
     n_components = min(int(n_components), n - 1)
+    if gamma == 0:  # all rows are the same: any vectors would do, and LAPACK may find none
+        return np.zeros((n, n_components)), np.full(n_components, -1 / (n - 1)), np.full(n, n - 1.0)
     degrees = np.empty(n)
     for block in gen_batches(n, BLOCK_ROWS):
         np.multiply(distances[block], np.float32(-gamma), out=out[block])
