@@ -373,7 +373,6 @@ def test_far_from_all_that_was_learned(estimator, dtype, power):
     assert_clusters(predicted, 2)
 
 
-<<<<<<< HEAD
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @pytest.mark.parametrize("n_rows", [2, 16, 100])
 def test_spectral_clustering_of_equal_rows(n_rows):
@@ -387,8 +386,6 @@ def test_a_spread_that_overflows():
     assert "too large to be squared" in message
 
 
-=======
->>>>>>> bf61f4a944e3c62347c81d611f7abfc554aa8a06
 def test_divergence_leaks_no_warning():
     problem = make_ncd_blobs(n_samples=60, random_state=0)
     _, message = attempt(lambda: PBN(2, lr=1e25, epochs=1, verbose=False).fit(problem.X, problem.y))
