@@ -5,8 +5,8 @@ goes into the overhead of each operation; stacked on a leading dimension, the K 
 make that simple and fast:
 
 - activations are shaped (K, features, rows): the long dimension is last, where the kernels are fast;
-- all parameters of network k are row k of one matrix, so AdamW is a handful of operations for all networks,
-  and a vector of learning rates costs nothing;
+- all parameters of network k are row k of one matrix, so AdamW is one fused call for each network, with its own
+  learning rate;
 - a network whose latent space (or number of clusters) is smaller than the largest of its stack is padded with weights
   that start at zero. Zero rows of the latent meet zero columns of the next layer, so both have zero gradients and stay
   zero: padding needs no mask.
