@@ -21,8 +21,9 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_consistent_length
 
+from ncdlib._checks import encode_labels
 from ncdlib._table import Feature, TablePreprocessor, as_frame, read_table
-from ncdlib.methods.base import UNLABELED, encode_labels
+from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassKFold
 from ncdlib.selection.search import HiddenClassSearchCV, configure
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters

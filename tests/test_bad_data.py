@@ -38,9 +38,9 @@ from ncdlib import (
     estimate_n_clusters,
     make_ncd_blobs,
 )
+from ncdlib._checks import encode_labels
 from ncdlib._table import read_table
 from ncdlib.cli import app
-from ncdlib.methods.base import encode_labels
 from ncdlib.methods.deep import DeepNCD
 from ncdlib.selection import INDICES
 

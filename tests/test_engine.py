@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from ncdlib import PBN, Baseline, TabularNCD, clustering_accuracy, make_ncd_blobs
+from ncdlib._checks import encode_labels
 from ncdlib.methods import engine, tabularncd
-from ncdlib.methods.base import encode_labels
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import reference  # noqa: E402

@@ -27,7 +27,8 @@ from ncdlib import (
     load_dataset,
     make_ncd_blobs,
 )
-from ncdlib.methods.base import UNLABELED, NCDEstimator
+from ncdlib.methods.base import NCDEstimator
+from ncdlib.problem import UNLABELED
 from ncdlib.selection.search import _FIT, _seed
 
 

@@ -17,12 +17,12 @@ from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
 import ncdlib
+from ncdlib._checks import one_known_class_allowed
 from ncdlib.datasets import load_dataset
 from ncdlib.evidence import experiments, protocols, store
 from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search
 from ncdlib.evidence.paper import PAPER_DATA, paper_results
 from ncdlib.evidence.tables import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
-from ncdlib.methods.base import one_known_class_allowed
 from ncdlib.methods.spectral import NCDSpectralClustering
 from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV

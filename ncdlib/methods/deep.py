@@ -17,10 +17,12 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 from tqdm import tqdm
 
+from ncdlib._checks import check_n_clusters, encode_labels
 from ncdlib.methods import engine
-from ncdlib.methods.base import UNLABELED, NCDEstimator, check_n_clusters, encode_labels
+from ncdlib.methods.base import NCDEstimator
 from ncdlib.methods.kmeans import NCDKMeans
 from ncdlib.methods.spectral import SpectralClustering
+from ncdlib.problem import UNLABELED
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
 FLOATS_IN_A_STACK = 2**21  # activations of about this many floats keep a stack inside the processor's cache

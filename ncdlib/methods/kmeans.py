@@ -13,7 +13,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
-from ncdlib.methods.base import UNLABELED, NCDEstimator
+from ncdlib.methods.base import NCDEstimator
+from ncdlib.problem import UNLABELED
 from ncdlib.selection.validity import estimate_n_clusters
 
 Selection = Literal["inertia", "distance"]

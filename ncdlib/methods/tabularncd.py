@@ -14,8 +14,8 @@ from sklearn.preprocessing import normalize
 from torch import Tensor
 
 from ncdlib.methods import engine
-from ncdlib.methods.base import UNLABELED
 from ncdlib.methods.deep import DeepNCD, Loss
+from ncdlib.problem import UNLABELED
 from ncdlib.selection.validity import estimate_n_clusters
 
 QUEUE_ROWS = 2000  # latest rows of each side that a view may move towards

@@ -72,14 +72,16 @@ def _lloyd(X: NDArray, centers: NDArray, max_iter: int) -> tuple[NDArray[np.int3
     n = len(X)
     tolerance = 1e-4 * X.var(axis=0).mean()
     squares = np.einsum("ij,ij->i", X, X)
-    nearest_two = _nearest_two(X, squares, k)
+    nearest_two = _NearestTwo(X, squares, k)
+    weights = nearest_two.weights(centers)
     labels = np.empty((n_starts, n), dtype=np.int32)
     gap = np.empty((n_starts, n), dtype=np.float32)
     sums = np.empty((n_starts, k, d))
     for start in range(n_starts):
-        labels[start], gap[start] = nearest_two(centers[start], None)
+        labels[start], gap[start] = nearest_two(weights[start], None)
         sums[start] = csc_array((np.ones(n), labels[start], np.arange(n + 1)), shape=(k, n)) @ X
     counts = np.stack([np.bincount(row, minlength=k) for row in labels])
+    axes = np.arange(d)
     final_labels, inertias = np.empty_like(labels), np.empty(n_starts)
     live = np.arange(n_starts)  # the starts that still move; the arrays above keep a row for each of these only
 
@@ -90,7 +92,7 @@ def _lloyd(X: NDArray, centers: NDArray, max_iter: int) -> tuple[NDArray[np.int3
             off = X - means[start, labels[start]]
             means[start, empty] = X[np.einsum("ij,ij->i", off, off).argsort()[-len(empty) :]]
         shift = np.sqrt(((means - centers) ** 2).sum(axis=2))
-        centers = means
+        centers, weights = means, nearest_two.weights(means)
         done = (shift**2).sum(axis=1) <= tolerance
         second, first = np.partition(shift, k - 2, axis=1)[:, -2:].T[..., None]
         closing = shift + np.where(shift == first, second, first)  # own shift and the largest of the others
@@ -104,18 +106,16 @@ def _lloyd(X: NDArray, centers: NDArray, max_iter: int) -> tuple[NDArray[np.int3
         new_gap = np.empty(len(doubtful), dtype=np.float32)
         for start, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             if a < b:
-                new_labels[a:b], new_gap[a:b] = nearest_two(centers[start], row_of[a:b])
+                new_labels[a:b], new_gap[a:b] = nearest_two(weights[start], row_of[a:b])
         gap.ravel()[doubtful] = new_gap
         moved = np.flatnonzero(new_labels != labels.ravel()[doubtful])
         done |= np.bincount(start_of[moved], minlength=len(live)) == 0
         if len(moved):
             to = start_of[moved] * k + new_labels[moved]
             away = start_of[moved] * k + labels.ravel()[doubtful[moved]]
-            signs = np.tile([1.0, -1.0], len(moved))  # a moved row is added to one sum and taken from another
-            pairs = np.column_stack([to, away]).ravel()
-            ends = np.arange(0, 2 * len(moved) + 1, 2)
-            delta = csc_array((signs, pairs, ends), shape=(counts.size, len(moved)))
-            sums += (delta @ X[row_of[moved]]).reshape(sums.shape)
+            rows = X[row_of[moved]].ravel()  # each is added to one sum and taken from another
+            sums += np.bincount((d * to[:, None] + axes).ravel(), rows, sums.size).reshape(sums.shape)
+            sums -= np.bincount((d * away[:, None] + axes).ravel(), rows, sums.size).reshape(sums.shape)
             counts += np.bincount(to, minlength=counts.size).reshape(counts.shape)
             counts -= np.bincount(away, minlength=counts.size).reshape(counts.shape)
             labels.ravel()[doubtful[moved]] = new_labels[moved]
@@ -132,34 +132,42 @@ def _lloyd(X: NDArray, centers: NDArray, max_iter: int) -> tuple[NDArray[np.int3
     return final_labels, inertias
 
 
-def _nearest_two(X: NDArray, squares: NDArray, k: int):
-    """Return a function: centers, rows or None -> nearest center of each row, and by how much the next is
-    farther."""
-    n, d = X.shape
-    extended = np.column_stack([X, squares, np.ones(n, dtype=np.float32)])
-    # More than what rounding can take off a squared distance, so that all are positive. It also lowers `gap`: safe.
-    floor = 4 * (d + 2) * np.finfo(np.float32).eps * squares.max() + np.float32(1e-30)
-    buffer = np.empty(k * n, dtype=np.float32)
-    positions = np.arange(n)
-    # Positive floats sort as their bits do. With the center's number in the lowest bits, an integer minimum
-    # (fast in NumPy) finds distance and center at once (an argmin is ten times slower); it costs 2**-18 of
-    # the distance.
-    low_bits = np.int32((1 << int(k - 1).bit_length()) - 1)
-    numbers = np.arange(k, dtype=np.int32)[:, None]
+class _NearestTwo:
+    """Find the nearest center of rows, and by how much the next one is farther."""
 
-    def nearest_two(centers: NDArray, rows: NDArray | None) -> tuple[NDArray[np.int32], NDArray]:
-        selected = extended if rows is None else extended.take(rows, axis=0)
-        weights = np.empty((k, d + 2), dtype=np.float32)
-        weights[:, :d], weights[:, d] = -2 * centers, 1
-        weights[:, d + 1] = np.einsum("ij,ij->i", centers, centers) + floor
-        squared = np.dot(weights, selected.T, out=buffer[: k * len(selected)].reshape(k, -1))
-        bits = squared.view(np.int32)
-        bits &= ~low_bits
-        bits |= numbers
-        first = np.minimum.reduce(bits, axis=0)
-        nearest = first & low_bits
-        bits[nearest, positions[: len(selected)]] = np.iinfo(np.int32).max
-        second = np.minimum.reduce(bits, axis=0)
+    def __init__(self, X: NDArray, squares: NDArray, k: int) -> None:
+        n, d = X.shape
+        self.extended = np.column_stack([X, squares, np.ones(n, dtype=np.float32)])
+        # More than what rounding can take off a squared distance, so that all are positive. It also lowers `gap`: safe.
+        self.floor = 4 * (d + 2) * np.finfo(np.float32).eps * squares.max() + np.float32(1e-30)
+        # Positive floats sort as their bits do. With the center's number in the lowest bits, an integer minimum
+        # (fast in NumPy) finds distance and center at once (an argmin is ten times slower); it costs 2**-18 of
+        # the distance.
+        self.low_bits = np.int32((1 << int(k - 1).bit_length()) - 1)
+        self.numbers = np.arange(k, dtype=np.int32)[:, None]
+        self.positions = np.arange(n)
+        self.selected, self.squared = np.empty_like(self.extended), np.empty(k * n, dtype=np.float32)
+
+    def weights(self, centers: NDArray) -> NDArray:
+        """Centers of shape (..., k, d) as what `__call__` multiplies the rows with: (..., k, d + 2)."""
+        squares = np.einsum("...ij,...ij->...i", centers, centers)
+        return np.concatenate(
+            [-2 * centers, np.ones_like(squares)[..., None], squares[..., None] + self.floor], axis=-1
+        )
+
+    def __call__(self, weights: NDArray, rows: NDArray | None) -> tuple[NDArray[np.int32], NDArray]:
+        """All rows if `rows` is None."""
+        selected = self.extended
+        if rows is not None:  # "clip" checks nothing: the rows are ours
+            selected = selected.take(rows, axis=0, out=self.selected[: len(rows)], mode="clip")
+        m = len(selected)
+        bits = self.squared[: len(weights) * m]
+        squared = np.dot(weights, selected.T, out=bits.reshape(-1, m))
+        by_center = squared.view(np.int32)
+        by_center &= ~self.low_bits
+        by_center |= self.numbers
+        first = np.minimum.reduce(by_center, axis=0)
+        nearest = first & self.low_bits
+        bits.view(np.int32)[nearest * m + self.positions[:m]] = 2**31 - 1
+        second = np.minimum.reduce(by_center, axis=0)
         return nearest, np.sqrt(second.view(np.float32)) - np.sqrt(first.view(np.float32))
-
-    return nearest_two

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
-from ncdlib.methods.base import UNLABELED, encode_labels
+from ncdlib._checks import encode_labels
+from ncdlib.problem import UNLABELED
 
 MIN_HIDDEN = 2  # whether hidden classes are told apart shows with two of them at the least
 MIN_VISIBLE = 1  # the paper leaves one of the three known classes of Human Activity visible

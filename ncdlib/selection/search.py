@@ -26,8 +26,9 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from ncdlib.methods.base import UNLABELED, check_rows, encode_labels, one_known_class_allowed
+from ncdlib._checks import check_rows, encode_labels, one_known_class_allowed
 from ncdlib.metrics import evaluate
+from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassFold, HiddenClassKFold
 from ncdlib.selection.validity import estimate_n_clusters
 from ncdlib.store import RowStore
@@ -89,7 +90,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
     store : path or None
         A CSV file for the result of each fold of each trial, as soon as it is there. The same search with
         the same file goes on where it was stopped.
-    stack_size : int, default=10
+    stack_size : int, default=20
         Trials that are trained together, where the estimator can. A unit of work is one fold of so many
         trials.
     verbose : bool, default=True
@@ -146,7 +147,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: int | None = 0,
         store: str | os.PathLike | None = None,
-        stack_size: int = 10,
+        stack_size: int = 20,
         verbose: bool = True,
     ) -> None:
         self.estimator = estimator

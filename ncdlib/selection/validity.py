@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
 from sklearn.utils import check_consistent_length, check_random_state
 
-from ncdlib.methods.base import UNLABELED, check_rows, encode_labels
+from ncdlib._checks import check_rows, encode_labels
 from ncdlib.metrics import clustering_accuracy
+from ncdlib.problem import UNLABELED
 from ncdlib.selection._many_kmeans import many_k_means
 
 if TYPE_CHECKING:
