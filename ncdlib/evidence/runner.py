@@ -200,8 +200,8 @@ def estimated_seconds(job: Job, done: pd.DataFrame) -> float:
         return float(similar["seconds"].median()) * n_trainings
     if method.startswith(("PBN", "Baseline", "TabularNCD", "SC PBN")):
         size = PAPER_DATA.loc[job.dataset]
-        multiply_adds = 3 * 2 * size["features"] ** 2 * (size["known"] + size["novel"]) * 200
-        return (2 + multiply_adds / 5e9) * n_trainings * (2 if method.startswith("TabularNCD") else 1)
+        flops = 3 * 2 * size["features"] ** 2 * (size["known"] + size["novel"]) * 200
+        return (2 + flops / 2.5e10) * n_trainings * (2 if method.startswith("TabularNCD") else 1)
     return 5.0 * n_trainings
 
 
