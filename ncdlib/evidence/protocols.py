@@ -23,6 +23,8 @@ from ncdlib.methods.spectral import SpectralClustering, cluster_embedding, spect
 from ncdlib.methods.tabularncd import TabularNCD
 from ncdlib.metrics import evaluate
 from ncdlib.problem import NCDProblem
+from ncdlib.selection.hidden_classes import HiddenClassKFold
+from ncdlib.selection.search import HiddenClassSearchCV
 from ncdlib.selection.validity import INDICES, estimate_n_clusters
 
 Row = dict[str, Any]
@@ -145,6 +147,30 @@ def cluster_test_rows(problem: NCDProblem, model: DeepNCD, n_clusters: int, seed
 
 def _shared(method: str, params: Mapping) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name in ESTIMATORS[method]._shared}
+
+
+def hidden_score(method: str):
+    """What the search on hidden classes would give a set of hyperparameters, on the same folds with other seeds."""
+
+    def measure(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
+        began = time.perf_counter()
+        search = HiddenClassSearchCV(
+            ESTIMATORS[method](verbose=False),
+            {name: [value] for name, value in params.items()},
+            n_iter=max(seeds) + 1,  # the trials differ in nothing but their seeds
+            cv=HiddenClassKFold(problem.n_splits, problem.n_hidden, random_state=0),
+            n_clusters=_true_k(problem),
+            both_settings=False,
+            refit=False,
+            random_state=1,  # not the search's own, whose luck is what this measures
+            verbose=False,
+        ).fit(problem.X, problem.y)
+        seconds = (time.perf_counter() - began) / search.n_iter
+        for seed in seeds:
+            ari = float(search.cv_results_["mean_test_score"][seed])
+            yield {"ari": ari, "k": _true_k(problem), "seconds": seconds}
+
+    return measure
 
 
 def indices_in_latent_space(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:

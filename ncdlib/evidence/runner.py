@@ -184,7 +184,7 @@ _WEIGHT = {"human": 8.0, "cnae9": 2.0}  # slow data sets come after the quick on
 
 
 def _urgency(experiment: Experiment, dataset: str, rank: int) -> float:
-    side_question = experiment.table in ("choices", "letter_splits", "perf_wrt_share")
+    side_question = experiment.table in ("hidden_score", "choices", "letter_splits", "perf_wrt_share")
     return 2000 + rank if side_question else rank * 0.1 + 100 * _WEIGHT.get(dataset, 1.0)
 
 
