@@ -413,7 +413,8 @@ def save(results: list[Result], path: Path, *, keep_others: bool) -> None:
     rows = {}
     if keep_others and path.is_file():
         with path.open(newline="") as file:
-            rows = {row["name"]: row for row in csv.DictReader(file)}
+            measured = {r.group for r in results}
+            rows = {row["name"]: row for row in csv.DictReader(file) if row["group"] not in measured}
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     for r in results:
         rows[r.name] = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in asdict(r).items()} | {
