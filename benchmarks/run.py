@@ -353,10 +353,9 @@ def bench_memory() -> list[Result]:
 def bench_book() -> list[Result]:
     """Cold and warm build of the book."""
     root = HERE.parent
-    build = [sys.executable, "-m", "jupyter_book", "build", ".", "-W", "-n", "--keep-going"]
-    subprocess.run(
-        [sys.executable, "-m", "jupyter_book", "clean", "--all", "."], cwd=root, capture_output=True, check=True
-    )
+    jupyter_book = Path(sys.executable).with_name("jupyter-book")
+    build = [jupyter_book, "build", ".", "-W", "-n", "--keep-going"]
+    subprocess.run([jupyter_book, "clean", "--all", "."], cwd=root, capture_output=True, check=True)
     results = []
     for name, target in (("cold", 600.0), ("warm", None)):
         took = seconds(lambda: subprocess.run(build, cwd=root, capture_output=True, check=True))
