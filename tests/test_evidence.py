@@ -228,6 +228,18 @@ def test_novel_labels_enter_no_selection(monkeypatch, tmp_path):
     assert rows[0]["acc"] != rows[1]["acc"]  # only the score knows
 
 
+def test_hidden_score_needs_no_novel_label_and_belongs_to_its_seed():
+    problem = ncdlib.make_ncd_blobs(random_state=0)
+    params = {"lr": 1e-3, "dropout": 0.1, "latent_dim": 5, "w": 0.5}
+
+    def scores(problem, seeds):
+        return [row["ari"] for row in protocols.hidden_score("PBN")(problem, params, "known", seeds)]
+
+    both = scores(problem, [0, 2])
+    assert both[0] != both[1] and min(both) > 0.5
+    assert scores(with_other_novel_labels(problem), [2]) == both[1:]
+
+
 def test_a_search_that_is_not_finished_has_no_best(monkeypatch, tmp_path):
     monkeypatch.setitem(SEARCH_TRIALS, "digits", 2)
     path = store.search_path(Search("PBN", "digits", "known"), tmp_path)
