@@ -128,7 +128,10 @@ def discover(
         found.report(report)
     for note in found.notes:
         typer.echo(f"note: {note}")
-    typer.echo(found.summary().to_string(index=False))
+    summary = found.summary()
+    rules = ["rule", *summary.pop("rule")]  # of any length, so not in a column that is aligned on the right
+    lines = summary.to_string(index=False).splitlines()
+    typer.echo("\n".join(f"{line}  {rule}" for line, rule in zip(lines, rules, strict=True)))
     typer.echo(f"{found.n_clusters} classes; stability over seeds {found.stability:.2f}")
 
 

@@ -161,9 +161,9 @@ class Discovery:
                 "rows": [p.size for p in self.profiles],
                 "stability": [round(p.stability, 2) for p in self.profiles],
                 "nearest known": [str(p.nearest_known) for p in self.profiles],
-                "rule": [p.rule for p in self.profiles],
                 "precision": [round(p.rule_precision, 2) for p in self.profiles],
                 "recall": [round(p.rule_recall, 2) for p in self.profiles],
+                "rule": [p.rule for p in self.profiles],
             }
         )
 

@@ -191,17 +191,16 @@ def _urgency(experiment: Experiment, dataset: str, rank: int) -> float:
 def estimated_seconds(job: Job, done: pd.DataFrame) -> float:
     """A guess from runs of the same method on the same data, else from the size of the network."""
     size = PAPER_DATA.loc[job.dataset]
-    n_trainings, rows = float(len(job.seeds)), size["known"] + size["novel"]
+    n_trainings = len(job.seeds)
     if isinstance(job.task, Search) and not job.seeds:
         n_trainings = SEARCH_TRIALS[job.dataset] * ncdlib.DATASETS[job.dataset].n_splits
-        n_trainings *= size["known"] / rows  # only known rows take part
     name = job.task.method.split(":")[0]
     deep = next((method for method in ("PBN", "Baseline", "TabularNCD") if method in name), None)
     similar = done[(done["dataset"] == job.dataset) & done["method"].str.startswith(deep or name)]
     if similar["seconds"].notna().any():
         return float(similar["seconds"].median()) * n_trainings
     if deep:
-        flops = 3 * 2 * size["features"] ** 2 * rows * 200
+        flops = 3 * 2 * size["features"] ** 2 * (size["known"] + size["novel"]) * 200
         return (2 + flops / 2.5e10) * n_trainings * (2 if deep == "TabularNCD" else 1)
     return 5.0 * n_trainings
 
