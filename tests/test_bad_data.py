@@ -202,7 +202,8 @@ def test_fit(estimator, data):
         excuses += ["no unlabelled row|0 unlabelled row"] * (n_unlabeled == 0)
         excuses += ["mark at least two rows to cluster"] * (n_unlabeled == 1)
         if isinstance(n_clusters, str):
-            excuses += ["rows are distinct: too few"] + ["minimum of 3 is required"] * (n_unlabeled < 3)
+            unlabeled = X if sparse.issparse(X) else np.asarray(X)[[is_missing(label) for label in y]]
+            excuses += [*excuses_for_rows(unlabeled), "rows are distinct: too few"]
         else:
             excuses += [f"n_clusters={n_clusters} is more than the"] * (n_clusters > n_unlabeled)
         if is_deep and not sparse.issparse(X) and np.abs(np.asarray(X)).max(initial=0) > 1e4:
