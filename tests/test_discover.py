@@ -299,7 +299,10 @@ def test_command_line(problem, csv_file, tmp_path):
     command += ["-o", tmp_path / "labels.csv", "--report", tmp_path / "report.html"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert "3 classes; stability over seeds 1.00" in done.stdout and "nearest known" in done.stdout
+    header, *classes, last = done.stdout.splitlines()
+    assert "nearest known" in header and last == "3 classes; stability over seeds 1.00"
+    rules = [line[header.index("rule") :] for line in classes]  # begin below each other, whatever their length
+    assert len(rules) == 3 and all(rule.startswith("x") for rule in rules), done.stdout
     labels = pd.read_csv(tmp_path / "labels.csv")
     known = problem.y != -1
     assert (labels["ncd_label"][known] == problem.y[known].astype(str)).all()  # whole numbers, not 0.0
