@@ -299,7 +299,8 @@ def test_command_line(problem, csv_file, tmp_path):
     command += ["-o", tmp_path / "labels.csv", "--report", tmp_path / "report.html"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    header, *classes, last = done.stdout.splitlines()
+    note, header, *classes, last = done.stdout.splitlines()
+    assert note.startswith("note: NCDKMeans needs no search")
     assert "nearest known" in header and last == "3 classes; stability over seeds 1.00"
     rules = [line[header.index("rule") :] for line in classes]  # begin below each other, whatever their length
     assert len(rules) == 3 and all(rule.startswith("x") for rule in rules), done.stdout

@@ -350,7 +350,8 @@ def _no_loss_despite_overestimate(view: View) -> Finding:
         raise NotMeasured(f"an estimate that is too large; for Optdigits it is {k:.0f} here")
     return Finding(
         FAILS if change.sign < 0 else HOLDS,
-        f"Optdigits: {k:.0f} clusters for {k_true} classes; {view.method('TabularNCD')} {change} points",
+        f"Optdigits: {k:.0f} classes by the features' silhouette, {k_true} in truth; "
+        f"{view.method('TabularNCD')} {change} points",
     )
 
 
@@ -362,7 +363,8 @@ def _loss_by_overestimate(view: View) -> Finding:
         raise NotMeasured(f"an estimate that is too large; for Letter it is {k:.0f} here")
     return Finding(
         (HOLDS, IN_PART, FAILS)[change.sign + 1],
-        f"Letter: {k:.0f} clusters for {k_true} classes; {view.method('TabularNCD')} {change} points",
+        f"Letter: {k:.0f} classes by the features' silhouette, {k_true} in truth; "
+        f"{view.method('TabularNCD')} {change} points",
     )
 
 
@@ -1165,7 +1167,11 @@ def _claim_list() -> list[Claim]:
         *(
             Claim(id_, "Appendix C", says, judge, "perf_wrt_share", as_is)
             for id_, says, judge in (
-                ("share-decreasing", "The accuracy of all methods falls as more classes are novel.", _decreasing),
+                (
+                    "share-decreasing",
+                    "The accuracy of the methods falls almost always as more classes are novel.",
+                    _decreasing,
+                ),
                 (
                     "share-deep-fall-faster",
                     "When many classes are novel, the deep methods fall faster than NCD k-means and NCD SC.",
