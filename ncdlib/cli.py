@@ -165,8 +165,8 @@ def reproduce(
         return
     split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
     chosen = (what or (), split(datasets, ","), split(methods, ";"))
-    if again and not what:
-        raise typer.BadParameter("--again needs the tables to measure again")
+    if again and (dry_run or not what):
+        raise typer.BadParameter("--again removes runs: name the tables to measure again, and leave out --dry-run")
     if again:
         typer.echo(f"{runner.forget(*chosen)} runs forgotten")
     pending = partial(runner.pending_jobs, *chosen, runs=runs, trials=trials)

@@ -14,9 +14,10 @@ import pandas as pd
 import pytest
 from distributed import LocalCluster
 from faults import full_disk, read_only
+from typer.testing import CliRunner
 
 import ncdlib
-from ncdlib.cli import main
+from ncdlib.cli import app, main
 from ncdlib.evidence import (
     best_params,
     compare_with_paper,
@@ -112,6 +113,29 @@ def test_every_stored_row_belongs_to_a_declared_experiment(stored):
 def test_stored_rows_with_published_hyperparameters_carry_those(stored):
     for row in stored[(stored["origin"] == "published") & stored["table"].isin(["ncd", "ncd_k_est"])].itertuples():
         assert json.loads(row.params) == published_params(row.method, row.setting, row.dataset)
+
+
+def test_every_estimate_of_the_paper_is_among_the_candidates():
+    printed = paper_results().query("table == 'silhouette_results' and method != 'Ground-truth'")
+    assert set(printed["value"]) <= set(protocols.INDEX_K_RANGE)
+
+
+def test_forgetting_takes_what_is_named_and_nothing_else(stored, tmp_path):
+    """An experiment's rows may carry other names than it does: those of the indices."""
+    of_index, of_features = "Dunn (PBN latent space)", store.FEATURES_METHOD
+    rows = stored.iloc[[0] * 3].reset_index(drop=True).assign(table="silhouette_results")
+    rows = rows.assign(dataset=["census", "census", "letter"], method=[of_index, of_features, of_index])
+    rows.to_csv(tmp_path / "runs.csv", index=False)
+    assert runner.forget(["silhouette_results"], ["census"], ["indices"], tmp_path) == 1
+    assert load_results(tmp_path)["method"].tolist() == [of_features, of_index]
+
+
+def test_a_dry_run_removes_nothing(stored, tmp_path, monkeypatch):
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    stored.to_csv(tmp_path / "runs.csv", index=False)
+    done = CliRunner().invoke(app, ["reproduce", "clust", "--again", "--dry-run"])
+    assert done.exit_code == 2 and "leave out --dry-run" in done.output
+    assert len(load_results(tmp_path)) == len(stored)
 
 
 def test_stored_scores_are_scores(stored):

@@ -126,6 +126,9 @@ def forget(
     """Remove runs that a change of the code has made stale; return how many. Searches are not touched."""
     chosen = {"table": set(what), "dataset": set(datasets), "method": set(methods)}
     _check_names(*chosen.values())
+    chosen["method"] |= {
+        name for e in experiments.experiment_list() if e.method in chosen["method"] for name in _row_methods(e)
+    }
     stale = lambda row: all(not names or row[column] in names for column, names in chosen.items())  # noqa: E731
     return store.run_store(folder).remove(stale)
 
