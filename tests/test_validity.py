@@ -253,3 +253,13 @@ def test_plot_marks_the_estimate(blobs):
     ax.figure.clear()
     assert estimate.plot(ax.figure.add_subplot(), index="elbow").get_ylabel() == "inertia"
     ax.figure.clear()
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_a_large_constant_column_hides_nothing(index):
+    X = np.column_stack([np.full(7, 1e20), [0, 0.1, 0.2, 5, 5.1, 9, 9.1]])
+    known = {"X_known": X[:4], "y_known": [0, 0, 0, 1]}
+    found, alone = (estimate_n_clusters(rows, index, range(2, 6), random_state=0, **known) for rows in (X, X * [0, 1]))
+    assert found.estimates == alone.estimates
+    if index in ("silhouette", "davies_bouldin", "dunn"):
+        assert found.n_clusters == 3

@@ -174,6 +174,8 @@ def estimate_n_clusters(
         if X_known.shape[1] != X.shape[1]:
             raise ValueError(f"X_known has {X_known.shape[1]} columns, and X has {X.shape[1]}")
     X_sample = _sample(X, max_rows, random)
+    # A constant column says nothing of clusters, and one of 1e20 would hide the others: rounding is relative to it.
+    X_sample = np.where(X_sample.min(axis=0) == X_sample.max(axis=0), 0, X_sample)
     ks = _candidates(k_range, X_sample, with_one="km_acc" in names)
 
     scores: dict[str, NDArray] = {}
