@@ -263,3 +263,11 @@ def test_a_large_constant_column_hides_nothing(index):
     assert found.estimates == alone.estimates
     if index in ("silhouette", "davies_bouldin", "dunn"):
         assert found.n_clusters == 3
+
+
+def test_a_flat_curve_has_no_elbow():
+    """Two clusters leave nothing to gain: what lies apart otherwise is too near for any number of clusters."""
+    X = np.array([[0.0], [1e-160], [2e-160], [3e-160], [1.0]])
+    with pytest.warns(UserWarning, match="no elbow") as caught:
+        assert estimate_n_clusters(X, "elbow", random_state=0).n_clusters == 2
+    assert len(caught) == 1  # and none of a division by zero

@@ -237,7 +237,8 @@ def _candidates(k_range: Iterable[int] | None, X: NDArray, with_one: bool) -> ND
 
 def _best(name: str, ks: NDArray, scores: NDArray) -> int:
     if name == "elbow":
-        knee = KneeLocator(ks, scores, curve="convex", direction="decreasing").knee if len(ks) > 2 else None
+        bends = len(ks) > 2 and np.ptp(scores) > 0
+        knee = KneeLocator(ks, scores, curve="convex", direction="decreasing").knee if bends else None
         if knee is None:
             warnings.warn(f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3)
             return int(ks[0])
