@@ -279,6 +279,16 @@ def test_curves_of_the_share_of_novel_classes(tmp_path):
     assert claims.loc["share-decreasing", "verdict"] == IN_PART  # the peak does not fall all along
 
 
+@pytest.mark.parametrize(
+    ("curve", "verdict"),
+    [([1, 0.3, 0.5, 0.4, 0.6, 0.4, 0.3, 0.2, 0.1], IN_PART), ([1, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1], FAILS)],
+    ids=["a bump", "no peak"],
+)
+def test_a_peak_that_is_not_the_highest_holds_in_part(tmp_path, curve, verdict):
+    claims = results_like_the_paper(tmp_path, share={"TabularNCD": np.array(curve)})
+    assert claims.loc["share-tabularncd-peak", "verdict"] == verdict
+
+
 def test_slips_inside_the_paper(stored):
     assert "printed 55.7; the seven figures average 56.7" == stored.loc["printed-baseline-average", "paper"]
     assert stored.loc["printed-baseline-lead", "verdict"] == FAILS
