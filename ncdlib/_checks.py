@@ -38,6 +38,7 @@ def check_rows(
     min_rows: int = 1,
     fitting: bool = True,
     precision: DTypeLike = np.float64,
+    name: str = "X",
 ) -> NDArray:
     """Read a matrix as finite floats that can be squared: the one check of all rows given to the package.
 
@@ -51,6 +52,8 @@ def check_rows(
         Whether the rows are learned from, and so must differ by enough.
     precision : float type
         What the rows are computed with, where that is less than their own precision.
+    name : str
+        What a message calls the rows, where they are not all that was given.
 
     Examples
     --------
@@ -73,12 +76,13 @@ def check_rows(
     # Squares, and sums of many of them, must neither overflow nor vanish.
     if largest > np.finfo(precision).max ** 0.4:
         raise ValueError(
-            f"X has values up to {largest:.3g}, too large to be squared in {precision}: scale its columns first"
+            f"{name} has values up to {largest:.3g}, too large to be squared in {precision}: scale its columns first"
         )
     spread = (high - low).max()
     if fitting and 0 < spread < np.finfo(precision).tiny ** 0.4:
         raise ValueError(
-            f"the columns of X vary by {spread:.3g} at most, too little to be squared in {precision}: scale them first"
+            f"the columns of {name} vary by {spread:.3g} at most, too little to be squared in {precision}: "
+            "scale them first"
         )
     return X
 

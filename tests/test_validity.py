@@ -203,8 +203,8 @@ def test_candidates_are_cut_to_what_the_rows_can_fill():
 @pytest.mark.parametrize(
     ("X", "kwargs", "message"),
     [
-        (np.ones((20, 3)), {}, "only 1 of the 20 rows are distinct"),
-        (np.ones((2, 3)), {}, "minimum of 3"),
+        (np.ones((20, 3)), {}, "20 rows to cluster, 1 of them distinct"),
+        (np.eye(2), {}, "2 rows to cluster, 2 of them distinct: too few"),
         (np.full((9, 2), np.nan), {}, "NaN"),
         (np.eye(9), {"index": "gap"}, "unknown validity index 'gap'"),
         (np.eye(9), {"index": []}, "index is empty"),

@@ -162,7 +162,7 @@ def estimate_n_clusters(
     if n_runs < 1 or n_init < 1:
         raise ValueError(f"n_runs and n_init must be at least 1, got {n_runs} and {n_init}")
     random = check_random_state(random_state)
-    X = check_rows(X, min_rows=3)
+    X = check_rows(X, name="X among the rows to cluster")
     if "km_acc" in names:
         if X_known is None or y_known is None:
             raise ValueError('the index "km_acc" needs the known rows: pass X_known and y_known')
@@ -224,7 +224,7 @@ def _candidates(k_range: Iterable[int] | None, X: NDArray, with_one: bool) -> ND
     limit = min(n_distinct, len(X) - 1)
     if limit < max(2, ks[0]):
         raise ValueError(
-            f"only {n_distinct} of the {len(X)} rows are distinct: too few to compare numbers of clusters "
+            f"{len(X)} rows to cluster, {n_distinct} of them distinct: too few to compare numbers of clusters "
             f"from {ks[0]} up"
         )
     if k_range is not None and ks[-1] > limit:
