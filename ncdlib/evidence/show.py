@@ -206,13 +206,12 @@ def rerun(
 
 _STYLE = """
 <style>
-.claims { margin: 1rem 0; padding: .6rem; border-radius: 6px; color: #1f2937; background: #fff; }
-.claims a { color: #0b4f8a; }
-.claims code { color: #7a1f5c; background: #f3f4f6; overflow-wrap: anywhere; white-space: normal; }
+.claims { margin: 1rem 0; }
+.claims code { overflow-wrap: anywhere; white-space: normal; }
 .claims .filters { display: flex; flex-wrap: wrap; gap: .6rem; align-items: end; margin-bottom: .8rem; }
 .claims .filters label { display: flex; flex-direction: column; font-size: .85rem; gap: .2rem; }
 .claims .filters input, .claims .filters select { font: inherit; padding: .3rem .4rem; max-width: 100%;
-  color: #1f2937; background: #fff; border: 1px solid #6b7280; border-radius: 4px; }
+  border: 1px solid #8b95a3; border-radius: 4px; }
 .claims details { border: 1px solid #8b95a3; border-radius: 6px; padding: .45rem .7rem; margin: .4rem 0; }
 .claims summary { cursor: pointer; }
 .claims .verdict { display: inline-block; border-radius: 4px; padding: 0 .45rem; margin-right: .4rem;
