@@ -199,7 +199,8 @@ def rerun(
         print(f"The files of {dataset} are not on this computer. To get them: ncd data {dataset} --download")
         return pd.DataFrame(columns=["origin", "metric", "runs", "paper", "stored", "now", "same"])
     cell = runner.verify(table, dataset, method, runs=runs, variant=variant, folder=folder).round(1)
-    return cell.assign(same=cell["same"].map({True: "yes", False: "no"}).fillna("nothing stored"))
+    same = cell["same"].map({True: "yes", False: "no"}).fillna("nothing stored")
+    return cell.assign(same=same).astype(object).fillna("–")  # the paper has no NMI and ARI with k known
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
