@@ -75,6 +75,17 @@ def test_both_solvers_find_multiple_eigenvalues():
     assert np.abs(lanczos.T @ lanczos - np.eye(10)).max() < 1e-4
 
 
+@pytest.mark.parametrize("seed", [0, 13])
+def test_many_equal_eigenvalues(seed):
+    """Equal rows have equal eigenvalues, and LAPACK's usual driver then may return none of them (here with seed 13)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(3, 1))[rng.integers(3, size=30)]
+    values, _ = reference(X, 3, 0.6, longest_edge(X) / np.sqrt(-2 * np.log(0.6)))
+    model = SpectralClustering(3, random_state=0).fit(X)
+    assert 1 - model.eigenvalues_ == pytest.approx(values, abs=1e-5)
+    assert np.abs(model.embedding_.T @ model.embedding_ - np.eye(3)).max() < 1e-4
+
+
 def test_sigma_rules(rows):
     authors = SpectralClustering(3, s_min=0.36, sigma_rule="authors").fit(rows)
     paper = SpectralClustering(3, s_min=0.6).fit(rows)
