@@ -219,7 +219,7 @@ def _embed(
         values, vectors = eigh(
             matrix, subset_by_index=[n - n_components, n - 1], overwrite_a=True, check_finite=False, driver="evr"
         )
-        if len(values) < n_components:  # "evr" gives up on many equal eigenvalues, which equal rows have; "evd" does not
+        if len(values) < n_components:  # "evr" gives up on many equal eigenvalues, as equal rows have; "evd" does not
             np.fill_diagonal(matrix, 0)  # the upper half is as it was: LAPACK overwrites the lower one only
             matrix = blas.ssyr(-3, first, a=matrix, lower=0, overwrite_a=1)
             values, vectors = eigh(matrix, lower=False, overwrite_a=True, check_finite=False, driver="evd")
