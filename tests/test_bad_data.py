@@ -168,7 +168,9 @@ def excuses_for_rows(X, precision=np.float64, fitting=True):
         X = X.astype(np.float64)
         if np.abs(X).max() > (1e15 if precision == np.float32 else 1e120):
             yield "too large to be squared"
-        if fitting and 0 < np.ptp(X / 2, axis=0).max() < (1e-14 if precision == np.float32 else 1e-120):
+        with np.errstate(over="ignore"):
+            spread = np.ptp(X, axis=0).max()
+        if fitting and 0 < spread < (1e-14 if precision == np.float32 else 1e-120):
             yield "too little to be squared"
 
 

@@ -5,19 +5,22 @@ The rules are the same for all claims:
 A figure
     agrees with the paper's when it is within max(2 paper std, 3 points). An average over data sets, or a lead between
     two averages, has no std in the paper: 3 points. A lead that is right in its sign but further away is "holds in
-    part"; so is one that is near but even where the paper's is not. Near or far, a lead settled the other way fails.
+    part"; so is one that is near but even where the paper's, over all seven data sets, is not. Near or far, a lead
+    settled the other way fails.
 An ordering
     of two methods on a data set is settled when the difference of their means is more than twice its standard error
     (from the spread of the runs) and more than half a point. Otherwise they are even. Over several data sets the
     differences are averaged, and their standard errors combined. Even where the paper has a winner is "holds in part".
 A count
     ("never worse", "the best on four data sets") that misses the claimed one by a single data set is "holds in part".
-    Where the data sets not measured yet could change a count of wins, it is not judged.
+    Where the data sets not measured yet could change the answer, it is not judged.
     The best method of a data set is the one with the highest mean, as in the paper's bold print.
 Too little
     measured, that is less than three runs of a cell or less than five data sets of a comparison, is "cannot be
     judged here". Where five or six of the seven are there, a lead is compared with the paper's over the same ones.
     An estimated number of classes is the median of the runs there are, one being enough as in the paper.
+
+What else a claim needs (half of a gain, a rank, a share of a curve) stands with its function below.
 
 Every claim is judged up to three times: with the authors' published hyperparameters ("published"), with those of our
 own hidden-class search ("searched"), and, where TabularNCD is concerned, with its ``top_k`` taken as the fraction that
@@ -193,30 +196,30 @@ def _by_count(n_missed: int) -> str:
 
 def _lead(cell: tuple[str, str], rival: tuple[str, str], points: float, view: View) -> Finding:
     """`cell` is `points` ahead of `rival` on average."""
-    lead, theirs, points, text = _leads(cell, rival, points, view)
-    if abs(lead.value - points) > view.tolerance:
-        return Finding(IN_PART if lead.sign == np.sign(points) else FAILS, text)
-    if theirs.sign in (0, lead.sign):
-        return Finding(HOLDS, text)
-    return Finding(IN_PART if lead.sign == 0 else FAILS, text)
+    lead, compared_with, text = _leads(cell, rival, points, view)
+    near = abs(lead.value - compared_with) <= view.tolerance
+    if lead.sign == 0:
+        paper = paper_view()
+        even_there = mean_of(paper.lead(cell, rival, d) for d in DATASETS).sign == 0
+        return Finding((HOLDS if even_there else IN_PART) if near else FAILS, text)
+    return Finding(FAILS if lead.sign != np.sign(points) else HOLDS if near else IN_PART, text)
 
 
-def _leads(cell: tuple[str, str], rival: tuple[str, str], points: float, view: View) -> tuple[Mean, Mean, float, str]:
-    """Our mean lead, the paper's over the same data sets, the points to compare with, and a text."""
+def _leads(cell: tuple[str, str], rival: tuple[str, str], points: float, view: View) -> tuple[Mean, float, str]:
+    """Our mean lead, the points to compare it with (the paper's over the same data sets), and a text."""
     names = view.measured([cell, rival])
     lead = mean_of(view.lead(cell, rival, d) for d in names)
-    paper = paper_view()
-    theirs = mean_of(paper.lead(cell, rival, d) for d in names)
     text = f"{view.method(cell[1])} against {view.method(rival[1])}: {lead} points over {_over(names)}"
     if len(names) < len(DATASETS):
-        points = theirs.value
+        paper = paper_view()
+        points = mean_of(paper.lead(cell, rival, d) for d in names).value
         text += f"; the paper there: {points:+.1f}"
-    return lead, theirs, points, text
+    return lead, points, text
 
 
 def _small_lead(cell: tuple[str, str], rival: tuple[str, str], points: float, view: View) -> Finding:
     """`cell` is no more than `points` ahead of `rival` on average; a rival that is far ahead is half of the claim."""
-    lead, _, points, text = _leads(cell, rival, points, view)
+    lead, points, text = _leads(cell, rival, points, view)
     close = abs(lead.value - points) <= view.tolerance
     return Finding(HOLDS if close else IN_PART if lead.value < points else FAILS, text)
 
@@ -256,6 +259,10 @@ def _worse(
         missed = len(worse) - allowed
     else:
         missed = len({d for d, rival in behind if (d, rival[1]) not in allowed})
+    if _by_count(missed) != _by_count(missed + len(view.datasets) - len(names)):  # what is not measured may be worse
+        raise NotMeasured(
+            f"{view.method(cell[1])} is worse on {len(worse)} of {len(names)} data sets; the others decide"
+        )
     even = sum(view.lead(cell, rival, d).sign == 0 for d in names for rival in rivals)
     shown = [
         f"{PAPER_NAME_OF[d]} ({view.method(rival[1])} {view.lead(cell, rival, d)})"
@@ -342,8 +349,21 @@ def _change_when_estimated(method: str, points: float, view: View) -> Finding:
     return Finding(outcome, f"{view.method(method)} with k estimated against k known:" + text.partition(":")[2])
 
 
+def _stays_when_estimated(method: str, points: float, view: View) -> Finding:
+    """The average of `method` falls by no more than `points` when k is estimated."""
+    outcome, text = _small_lead(("ncd", method), ("ncd_k_est", method), points, view)
+    return Finding(outcome, f"{view.method(method)} with k known against k estimated:" + text.partition(":")[2])
+
+
+def _n_outputs(view: View, dataset: str) -> float:
+    """How many clusters TabularNCD was trained for; the paper prints what the features' silhouette says."""
+    if view.name == "paper":
+        return view.mean("silhouette_results", FEATURES_METHOD, dataset).value
+    return view.mean("ncd_k_est", "TabularNCD", dataset, "estimated k").value
+
+
 def _no_loss_despite_overestimate(view: View) -> Finding:
-    k = view.mean("silhouette_results", FEATURES_METHOD, "optdigits").value
+    k = _n_outputs(view, "optdigits")
     change = view.lead(("ncd_k_est", "TabularNCD"), ("ncd", "TabularNCD"), "optdigits")
     k_true = len(ncdlib.DATASETS["optdigits"].novel_classes)
     if k <= k_true:
@@ -351,12 +371,12 @@ def _no_loss_despite_overestimate(view: View) -> Finding:
     return Finding(
         FAILS if change.sign < 0 else HOLDS,
         f"Optdigits: {k:.0f} classes by the features' silhouette, {k_true} in truth; "
-        f"{view.method('TabularNCD')} {change} points",
+        f"{view.method('TabularNCD')} {change} points, each setting with hyperparameters of its own",
     )
 
 
 def _loss_by_overestimate(view: View) -> Finding:
-    k = view.mean("silhouette_results", FEATURES_METHOD, "letter").value
+    k = _n_outputs(view, "letter")
     change = view.lead(("ncd_k_est", "TabularNCD"), ("ncd", "TabularNCD"), "letter")
     k_true = len(ncdlib.DATASETS["letter"].novel_classes)
     if k <= k_true:
@@ -368,15 +388,17 @@ def _loss_by_overestimate(view: View) -> Finding:
     )
 
 
+def _error_of_k(view: View, table: str, method: str, dataset: str) -> float:
+    """Estimated minus true number of novel classes."""
+    return view.mean(table, method, dataset, "estimated k").value - len(ncdlib.DATASETS[dataset].novel_classes)
+
+
 def _index_errors(view: View) -> pd.DataFrame:
     """|estimated - true number of classes|: data sets down, indices across."""
     names = view.measured([("silhouette_results", index) for index in INDEX_NAMES.values()])
     return pd.DataFrame(
         {
-            short: [
-                abs(view.mean("silhouette_results", index, d).value - len(ncdlib.DATASETS[d].novel_classes))
-                for d in names
-            ]
+            short: [abs(_error_of_k(view, "silhouette_results", index, d)) for d in names]
             for short, index in INDEX_NAMES.items()
         },
         index=names,
@@ -413,15 +435,15 @@ def _indices_not_different(view: View) -> Finding:
 def _latent_helps_silhouette(view: View) -> Finding:
     methods = (INDEX_NAMES["silhouette"], FEATURES_METHOD)
     names = view.measured([("silhouette_results", m) for m in methods])
-    latent, features = (
-        np.mean(
-            [abs(view.mean("silhouette_results", m, d).value - len(ncdlib.DATASETS[d].novel_classes)) for d in names]
-        )
-        for m in methods
-    )
+    errors = pd.DataFrame({m: {d: abs(_error_of_k(view, "silhouette_results", m, d)) for d in names} for m in methods})
+    latent, features = errors.mean()
     outcome = HOLDS if latent < features else IN_PART if latent == features else FAILS
+    largest = errors.max(axis=1).idxmax()
+    without = errors.drop(index=largest).mean()
     return Finding(
-        outcome, f"mean error {latent:.1f} in PBN's latent space, {features:.1f} in the features, {_over(names)}"
+        outcome,
+        f"mean error {latent:.1f} in PBN's latent space, {features:.1f} in the features, {_over(names)}; without "
+        f"{PAPER_NAME_OF[largest]} {without.iloc[0]:.1f} and {without.iloc[1]:.1f}",
     )
 
 
@@ -440,19 +462,34 @@ def _large_overestimates(view: View) -> Finding:
 
 
 def _k_is_estimated_well(view: View) -> Finding:
-    """By the silhouette in PBN's latent space: within one class of the truth on all data sets but one."""
-    method = INDEX_NAMES["silhouette"]
-    names = view.measured([("silhouette_results", method)])
-    errors = {
-        d: view.mean("silhouette_results", method, d).value - len(ncdlib.DATASETS[d].novel_classes) for d in names
-    }
-    far = [d for d in names if abs(errors[d]) > 1]
-    exact = sum(e == 0 for e in errors.values())
-    return Finding(
-        _by_count(len(far) - 1),
-        f"exact on {exact} of {_over(names)}; off by more than one: "
-        + (", ".join(f"{PAPER_NAME_OF[d]} ({errors[d]:+.0f})" for d in far) or "none"),
-    )
+    """By the silhouette in PBN's latent space: within one class of the truth on all data sets but one.
+
+    Table 10 has PBN's hyperparameters for known k. In the runs of Table 5 the hyperparameters are those of estimated k,
+    as they would be in earnest; the paper does not print their estimates.
+    """
+    in_table_10, in_table_5 = ("silhouette_results", INDEX_NAMES["silhouette"]), ("ncd_k_est", "PBN")
+    sources = {"paper": [in_table_10], "published": [in_table_10, in_table_5], "searched": [in_table_5]}
+    outcomes, texts = [], []
+    for table, method in sources[view.name]:
+        names = view.measured([(table, method)])
+        errors = {d: _error_of_k(view, table, method, d) for d in names}
+        far = [f"{PAPER_NAME_OF[d]} ({e:+g})" for d, e in errors.items() if abs(e) > 1]
+        exact = sum(e == 0 for e in errors.values())
+        outcomes.append(_by_count(len(far) - 1))
+        texts.append(
+            f"{_number(table)}: exact on {exact} of {_over(names)}; off by more than one: {', '.join(far) or 'none'}"
+        )
+    return Finding(combine(outcomes), "; ".join(texts))
+
+
+def _others_cannot_count(view: View) -> Finding:
+    """In the spaces of the baseline and of NCD SC the mean error of the estimated number is larger than in PBN's."""
+    methods = ("PBN", "Baseline", "NCD SC")
+    names = view.measured(("ncd_k_est", m) for m in methods)
+    errors = {m: np.mean([abs(_error_of_k(view, "ncd_k_est", m, d)) for d in names]) for m in methods}
+    n_worse = sum(errors[m] > errors["PBN"] for m in methods[1:])
+    text = ", ".join(f"{m} {error:.1f}" for m, error in errors.items())
+    return Finding((FAILS, IN_PART, HOLDS)[n_worse], f"mean error of the estimated number: {text}; {_over(names)}")
 
 
 def _correlation(view: View, method: str, dataset: str) -> tuple[float, float, int]:
@@ -514,17 +551,19 @@ def _hidden_predicts_novel(view: View) -> Finding:
         raise NotMeasured(f"trials of PBN on {MIN_DATASETS} data sets; there are {len(found)}")
     useful = [d for d, (r, se, _) in found.items() if np.arctanh(r) > STANDARD_ERRORS * se]
     text = ", ".join(f"{PAPER_NAME_OF[d]} {r:.2f}" for d, (r, _, _) in found.items())
-    return Finding(_by_count(len(found) - len(useful)), f"r above 0 on {len(useful)} of {len(found)}: {text}")
+    return Finding(_by_count(len(found) - len(useful)), f"r settled above 0 on {len(useful)} of {len(found)}: {text}")
 
 
 def _hyperparameters_hold_tabularncd_back(view: View) -> Finding:
-    """Mended, TabularNCD has as many hyperparameters as before: what it gains is not due to their number."""
+    """Mended, TabularNCD has as many hyperparameters as before: what it gains is not due to their number.
+
+    If it gains nothing, their number may be the reason or not: half of the claim.
+    """
     names = view.measured([("ncd", m) for m in ("PBN", "TabularNCD", MENDED)])
     gap = mean_of(view.lead(("ncd", "PBN"), ("ncd", "TabularNCD"), d) for d in names)
     gain = mean_of(view.lead(("ncd", MENDED), ("ncd", "TabularNCD"), d) for d in names)
-    outcome = HOLDS if gain.sign <= 0 else FAILS if gain.value >= gap.value / 2 else IN_PART
-    if gap.sign <= 0:
-        outcome = FAILS  # it is not behind, so nothing holds it back
+    held_back = gap.sign > 0 and (gain.sign <= 0 or gain.value < gap.value / 2)
+    outcome = IN_PART if held_back else FAILS
     return Finding(
         outcome, f"behind PBN by {gap}; with top_k as a fraction it gains {gain}, with seven as before, {_over(names)}"
     )
@@ -544,7 +583,7 @@ def _ncd_sc_is_quicker(view: View) -> Finding:
     }
     slower = [d for d, (sc, pbn) in seconds.items() if sc >= pbn]
     text = ", ".join(f"{PAPER_NAME_OF[d]} {sc:.1f} / {pbn:.1f}" for d, (sc, pbn) in seconds.items())
-    return Finding(_by_count(len(slower)), f"seconds of one run, NCD SC / PBN: {text}")
+    return Finding(_by_count(len(slower)), f"seconds a run (ten made together, tuning apart), NCD SC / PBN: {text}")
 
 
 # -- the number of novel classes grows (Figure 7) ---------------------------------------------------------------------
@@ -657,17 +696,6 @@ def _printed_averages(view: View) -> Finding:
     return Finding(_exact(not wrong), f"{n - len(wrong)} of {n} are right; " + ("; ".join(wrong) or "none is wrong"))
 
 
-def _printed_average(table: str, method: str, printed: float, view: View) -> Finding:
-    right = view.average(table, method, DATASETS).value
-    return Finding(_exact(abs(right - printed) <= 0.1), f"printed {printed:.1f}; the seven figures average {right:.1f}")
-
-
-def _printed_lead(printed: float, view: View) -> Finding:
-    right = mean_of(view.lead(("ncd", "PBN"), ("ncd", "Baseline"), d) for d in DATASETS).value
-    text = f"printed {printed:.1f}; the seven figures give {right:.1f}"
-    return Finding(_exact(abs(right - printed) <= ROUNDING), text)
-
-
 def _printed_leads(view: View) -> Finding:
     wrong = []
     for table, rival, printed in _PRINTED_LEADS:
@@ -721,8 +749,18 @@ def _seventy_thirty(view: View) -> Finding:
     return Finding(_exact(not wrong), f"novel rows for testing: {text}")
 
 
+def _n_features(view: View, dataset: str) -> int:
+    """Columns of the data as we read them: one for each attribute of the file."""
+    return pd.read_csv(results_folder(view.folder) / "datasets.csv", index_col="name").loc[dataset, "features"]
+
+
+def _one_hot_encoded(view: View) -> Finding:
+    ours, printed = _n_features(view, "census"), PAPER_DATA.loc["census", "features"]
+    return Finding(_exact(printed > ours), f"Census, all categories: printed {printed}; attributes in the file {ours}")
+
+
 def _features_of_mfeat(view: View) -> Finding:
-    ours = pd.read_csv(results_folder(view.folder) / "datasets.csv", index_col="name").loc["mfeat", "features"]
+    ours = _n_features(view, "mfeat")
     printed = PAPER_DATA.loc["mfeat", "features"]
     largest = published_hyperparameters().query("dataset == 'mfeat' and parameter == 'latent_dim'")["value"].max()
     text = f"printed {printed}; the file without its first column has {ours}; largest tuned latent {largest:.0f}"
@@ -761,8 +799,8 @@ _NOVEL_ON_ALL = (_CONVERGENCE, "update novel only centroids on labeled and unlab
 _BOTH_ON_ALL = (_CONVERGENCE, "update known and novel centroids on labeled and unlabeled data")
 
 
-def _known_centroids_always_worse_printed(view: View) -> Finding:
-    better = [d for d in DATASETS if _printed(*_BOTH_ON_ALL, d) >= _printed(*_NOVEL_ONLY, d)]
+def _known_centroids_always_worse_printed(view: View, rival: tuple[str, str] = _NOVEL_ONLY) -> Finding:
+    better = [d for d in DATASETS if _printed(*_BOTH_ON_ALL, d) >= _printed(*rival, d)]
     return Finding(_exact(not better), f"printed means: not worse on {_names(better)}")
 
 
@@ -1052,10 +1090,9 @@ def _claim_list() -> list[Claim]:
         Claim(
             "unused-neurons-optdigits",
             estimated,
-            "TabularNCD leaves superfluous outputs unused: on Optdigits it loses nothing by too large a k.",
+            "TabularNCD loses nothing on Optdigits by too large a k: it probably leaves superfluous outputs unused.",
             _no_loss_despite_overestimate,
             e,
-            ("published", "mended"),
         ),
         Claim(
             "overestimate-hurts-letter",
@@ -1063,12 +1100,11 @@ def _claim_list() -> list[Claim]:
             "With k estimated far too large, on Letter, TabularNCD falls.",
             _loss_by_overestimate,
             e,
-            ("published", "mended"),
         ),
         Claim(
             "baseline-falls",
             estimated,
-            "The baseline loses 2.3 points on average when k is estimated.",
+            "The baseline loses 2.3 points on average when k is estimated (by the text; 3.3 by the tables).",
             partial(_change_when_estimated, "Baseline", -2.3),
             e,
         ),
@@ -1083,8 +1119,16 @@ def _claim_list() -> list[Claim]:
             "pbn-stays",
             estimated,
             "PBN keeps 71.0 % on average when k is estimated, 6.3 points less than with k known.",
-            _all(partial(_average, e, "PBN", 71.0), partial(_change_when_estimated, "PBN", -6.3)),
+            _all(partial(_average, e, "PBN", 71.0), partial(_stays_when_estimated, "PBN", 6.3)),
             e,
+        ),
+        Claim(
+            "others-cannot-count",
+            estimated,
+            "The baseline and NCD SC find no space in which the novel classes can be counted, as PBN does.",
+            _others_cannot_count,
+            e,
+            ("published", "searched"),
         ),
         # Tables 6 and 7
         *(
@@ -1163,7 +1207,7 @@ def _claim_list() -> list[Claim]:
             "The number of novel classes can be estimated accurately in PBN's latent space.",
             _k_is_estimated_well,
             "silhouette_results",
-            as_is,
+            ("published", "searched"),
         ),
         # Figure 7
         *(
@@ -1229,7 +1273,8 @@ def _claim_list() -> list[Claim]:
         Claim(
             "convergence-known-worse",
             "Appendix G",
-            "Updating the known centroids as well always makes it worse.",
+            "Updating the known centroids as well, on all rows, is always worse than updating the novel ones only, on "
+            "unlabelled rows.",
             partial(_worse, _NOVEL_ONLY, [_BOTH_ON_ALL], 0),
             _CONVERGENCE,
             as_is,
@@ -1237,20 +1282,6 @@ def _claim_list() -> list[Claim]:
     ]
     arithmetic = [
         ("printed-averages", known, "Every printed average is the mean of its column.", _printed_averages, n),
-        (
-            "printed-baseline-average",
-            known,
-            "The baseline averages 55.7 % with k known.",
-            partial(_printed_average, n, "Baseline", 55.7),
-            n,
-        ),
-        (
-            "printed-baseline-lead",
-            known,
-            "PBN's lead over the baseline with k known is 21.6 points.",
-            partial(_printed_lead, 21.6),
-            n,
-        ),
         ("printed-leads", known, "The leads of PBN given in the text follow from the tables.", _printed_leads, n),
         (
             "printed-never-worse",
@@ -1278,8 +1309,17 @@ def _claim_list() -> list[Claim]:
         (
             "printed-known-centroids",
             "Appendix G",
-            "Updating the known centroids always leads to worse performance, by the printed means.",
+            "Updating the known centroids, too, is always worse than the novel ones only, on unlabelled rows, by the "
+            "printed means.",
             _known_centroids_always_worse_printed,
+            _CONVERGENCE,
+        ),
+        (
+            "printed-known-centroids-like-for-like",
+            "Appendix G",
+            "Updating the known centroids, too, is always worse than the novel ones only, both on all rows, by the "
+            "printed means.",
+            partial(_known_centroids_always_worse_printed, rival=_NOVEL_ON_ALL),
             _CONVERGENCE,
         ),
         (
@@ -1291,7 +1331,7 @@ def _claim_list() -> list[Claim]:
         ),
         (
             "published-dropout",
-            "Appendix D",
+            "Authors' files, Appendix D",
             "On Pendigits, where the estimate of k is right, TabularNCD's published values are those of known k.",
             _same_hyperparameters_on_pendigits,
             "hyperparameters",
@@ -1304,6 +1344,7 @@ def _claim_list() -> list[Claim]:
             "hyperparameters",
         ),
         ("seventy-thirty", "Section 7.1", "Data without a given split are split 70 / 30.", _seventy_thirty, "data"),
+        ("one-hot", "Section 7.1", "Categorical features are one-hot encoded.", _one_hot_encoded, "data"),
         ("features-of-mfeat", "Section 7.1", "m feat has 515 features.", _features_of_mfeat, "data"),
     ]
     return claims + [Claim(id_, place, says, judge, table, ("paper",)) for id_, place, says, judge, table in arithmetic]
