@@ -103,7 +103,7 @@ def published_params(method: str, setting: str, dataset: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from ncdlib.evidence.paper import published_params
+    >>> from ncdlib.evidence import published_params
     >>> published_params("NCD SC", "known", "pendigits")
     {'s_min': 0.3784, 'n_components': 15}
     """

@@ -250,7 +250,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
 
 
 class ProjectionNCD(DeepNCD):
-    """A latent space that is trained without regard to the number of clusters, then clustered (Section 3.4)."""
+    """A latent space that is trained without regard to the number of clusters, then clustered (Section 3.4 of the paper)."""
 
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
@@ -323,7 +323,7 @@ class ProjectionNCD(DeepNCD):
         y_known: ArrayLike | None = None,
         n_runs: int = 3,
     ) -> KEstimate:
-        """Estimate how many classes these rows hold, from their L2-normalised projection (Section 5)."""
+        """Estimate how many classes these rows hold, from their L2-normalised projection (the paper's Section 5)."""
         X_known = None if X_known is None else self._check_new(X_known)
         return self._estimate(self._check_new(X), index, k_range, random_state, X_known, y_known, n_runs)
 
