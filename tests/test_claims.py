@@ -19,9 +19,9 @@ from ncdlib.evidence.claims import (
     our_views,
     paper_view,
 )
-from ncdlib.evidence.experiments import MENDED
+from ncdlib.evidence.experiments import MENDED, Search
 from ncdlib.evidence.paper import DATASETS, PAPER_NUMBER
-from ncdlib.evidence.store import RUN_COLUMNS, results_folder
+from ncdlib.evidence.store import RUN_COLUMNS, results_folder, search_path
 from ncdlib.evidence.tables import METRIC_COLUMN, measured_as
 
 N_SHARES = (1, 5, 7, 9, 11, 15, 19, 23, 25)
@@ -335,6 +335,33 @@ def test_curves_of_the_share_of_novel_classes(tmp_path):
 def test_a_peak_that_is_not_the_highest_holds_in_part(tmp_path, curve, verdict):
     claims = results_like_the_paper(tmp_path, share={"TabularNCD": np.array(curve)})
     assert claims.loc["share-tabularncd-peak", "verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("slope_pbn", "slope_other", "verdict"),
+    [(1, -1, HOLDS), (-1, 1, FAILS), (1, 1, FAILS)],
+    ids=["PBN", "other", "same"],
+)
+def test_whose_hidden_score_tells_more_of_the_novel_one(tmp_path, slope_pbn, slope_other, verdict):
+    trials = [{"trial": t, "fold": 0, "params": "{}", "score_known": t / 20, "score_estimated": 0} for t in range(20)]
+    noise = np.random.default_rng(0).normal(size=20) / 50
+    runs = []
+    for method, slope in (("PBN", slope_pbn), (MENDED, slope_other)):
+        for dataset in DATASETS:
+            path = search_path(Search(method, dataset, "known"), tmp_path)
+            path.parent.mkdir(exist_ok=True)
+            pd.DataFrame(trials).assign(n_clusters=5).to_csv(path, index=False)
+            for t in range(20):
+                cell = {"table": "letter_corr", "dataset": dataset, "method": method, "origin": "searched", "seed": t}
+                runs.append(dict.fromkeys(RUN_COLUMNS) | cell | {"variant": "", "ari": slope * t / 20 + noise[t]})
+    pd.DataFrame(runs).to_csv(tmp_path / "runs.csv", index=False)
+    view = our_views(tmp_path)["mended"]
+    findings = {c.id: judge(c, view)[0] for c in CLAIMS if c.table == "letter_corr"}
+    assert findings["correlation-elsewhere"].outcome == verdict
+    assert findings["seven-overfit-hidden-classes"].outcome == verdict
+    assert findings["correlation-letter"].outcome == (IN_PART if slope_pbn == slope_other else verdict)
+    assert findings["hidden-classes-tune"].outcome == (HOLDS if slope_pbn > 0 else FAILS)
+    assert ("1.00 / 0.00" in findings["seven-overfit-hidden-classes"].text) == (verdict == HOLDS)
 
 
 def test_slips_inside_the_paper(stored):

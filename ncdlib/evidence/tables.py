@@ -58,8 +58,8 @@ def compare_with_paper(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     """Every cell of the paper's result tables, and ours beside it: percent, or the estimated number of classes.
 
     "published" is measured with the authors' published hyperparameters, "searched" with those of our own hidden-class
-    search (NCD SC: on the known classes); a method with nothing to tune has the same figure in both. A method that the paper does not have
-    ("TabularNCD, mended") has no figure of the paper. Cells not measured yet are NaN.
+    search (NCD SC: on the known classes); a method with nothing to tune has the same figure in both. A method that the
+    paper does not have ("TabularNCD, mended") has no figure of the paper. Cells not measured yet are NaN.
 
     Returns
     -------

@@ -250,7 +250,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
 
 
 class ProjectionNCD(DeepNCD):
-    """A latent space that is trained without regard to the number of clusters, then clustered (Section 3.4 of the paper)."""
+    """A latent space that is trained without regard to the number of clusters, then clustered (the paper's 3.4)."""
 
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
