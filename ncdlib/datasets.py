@@ -572,7 +572,7 @@ def _download(info: DatasetInfo, files: list[DataFile], allow_modified: bool) ->
         reason = str(error) if isinstance(error, requests.HTTPError) else type(error).__name__
         raise DataFileError(
             f"{_missing(info, files)}, and {url} cannot be read ({reason}). {_by_hand(info)}"
-        ) from error
+        ) from None  # sixty lines of urllib3 would hide what to do
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last one: it has a password
         raise DataFileError(f"what {url} sends is not a whole zip archive ({error}). {_by_hand(info)}") from error
     except OSError as error:

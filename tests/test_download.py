@@ -223,6 +223,7 @@ def test_no_network_and_no_file(cache, monkeypatch):
     assert "http://127.0.0.1:9/1/toy.zip cannot be read (ConnectionError)" in message
     assert f"put its files into {cache / 'toy'}" in message
     assert message.endswith("Data sets that work without a network: digits")
+    assert error.value.__suppress_context__  # no pages of urllib3 above the message
     assert files_in(cache) == []
 
 

@@ -420,6 +420,17 @@ def test_reproduce_lists_what_is_missing(ncd, tmp_path, monkeypatch):
     assert "in all, 4 jobs" in total and "results" not in os.listdir(tmp_path)
 
 
+def test_the_estimate_of_a_search_is_for_the_trainings_it_lacks(ncd, tmp_path, monkeypatch):
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    path = store.search_path(Search("Baseline", "letter", "known"), tmp_path)
+    path.parent.mkdir(parents=True)
+    done = "".join(f"{trial},{fold},{{}},60,0.5,0.5,7\n" for trial in range(34) for fold in range(5))  # of 40 trials
+    path.write_text("trial,fold,params,fit_time,score_known,score_estimated,n_clusters\n" + done)
+    for method, minutes in [("Baseline", 30), ("PBN", None)]:  # another method's trainings say nothing
+        _, out = ncd("reproduce", "search", "--datasets", "letter", "--methods", method, "--dry-run")
+        assert (float(out.split()[0]) == minutes) == (method == "Baseline")
+
+
 def test_reproduce_and_verify(ncd, tiny):
     code, out = ncd("reproduce", "--methods", "k-means", "--runs", "2")
     assert (code, out.split(",")[0]) == (0, "2 rows measured")

@@ -191,21 +191,31 @@ def _urgency(experiment: Experiment, dataset: str, rank: int) -> float:
     return 2000 + rank if side_question else rank * 0.1 + 100 * _WEIGHT.get(dataset, 1.0)
 
 
-def estimated_seconds(job: Job, done: pd.DataFrame) -> float:
-    """A guess from runs of the same method on the same data, else from the size of the network."""
+def estimated_seconds(job: Job, done: pd.DataFrame, folder: str | os.PathLike | None = None) -> float:
+    """A guess from trainings of the same method on the same data, else from the size of the network."""
     size = PAPER_DATA.loc[job.dataset]
-    n_trainings = len(job.seeds)
-    if isinstance(job.task, Search) and not job.seeds:
-        n_trainings = SEARCH_TRIALS[job.dataset] * ncdlib.DATASETS[job.dataset].n_splits
     name = job.task.method.split(":")[0]
     deep = next((method for method in ("PBN", "Baseline", "TabularNCD") if method in name), None)
-    similar = done[(done["dataset"] == job.dataset) & done["method"].str.startswith(deep or name)]
-    if similar["seconds"].notna().any():
-        return float(similar["seconds"].median()) * n_trainings
+    n_trainings = len(job.seeds)
+    similar = done[(done["dataset"] == job.dataset) & done["method"].str.startswith(deep or name)]["seconds"].dropna()
+    if isinstance(job.task, Search) and not job.seeds:
+        n_trainings = SEARCH_TRIALS[job.dataset] * ncdlib.DATASETS[job.dataset].n_splits
+        n_trainings -= len(_trainings(job.task, folder))
+        searches = [s for s in experiments.search_list() if s.dataset == job.dataset and deep and deep in s.method]
+        in_searches = pd.concat([_trainings(search, folder) for search in searches] or [similar])
+        similar = in_searches if len(in_searches) else similar
+    if len(similar):
+        return float(similar.median()) * n_trainings
     if deep:
         flops = 3 * 2 * size["features"] ** 2 * (size["known"] + size["novel"]) * 200
         return (2 + flops / 2.5e10) * n_trainings * (2 if deep == "TabularNCD" else 1)
     return 5.0 * n_trainings
+
+
+def _trainings(search: Search, folder: str | os.PathLike | None) -> pd.Series:
+    """Seconds of each training that a search has finished."""
+    rows = RowStore(store.search_path(search, folder), ("trial", "fold")).rows()
+    return rows.get("fit_time", pd.Series(dtype=float)).dropna()
 
 
 def plan(jobs: Sequence[Job], done: pd.DataFrame) -> list[str]:
