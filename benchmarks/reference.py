@@ -115,7 +115,8 @@ def tabularncd_loss(
     if (~labeled).sum() > 1:
         cluster_logits = network.cluster_head(z[~labeled])
         targets = pseudo_labels(z[~labeled].detach(), top_k)
-        consistency = F.mse_loss(cluster_logits, network.cluster_head(z_view[~labeled]))
+        z_again = network.encoder(view[~labeled])  # with dropout of its own, and once more in the running statistics
+        consistency = F.mse_loss(cluster_logits, network.cluster_head(z_again))
         loss = loss + w2 * pair_loss(cluster_logits, targets) + (1 - w2) * consistency
     return loss
 

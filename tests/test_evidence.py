@@ -270,9 +270,12 @@ def test_a_search_that_is_not_finished_has_no_best(monkeypatch, tmp_path):
     path.parent.mkdir(parents=True)
     header = "trial,fold,params,score_known,score_estimated,n_clusters\n"
     trial = '{n},{f},"{{""w"": 0.{n}}}",0.{n},0.5,3\n'
-    path.write_text(header + "".join(trial.format(n=1, f=f) for f in range(2)))
+    path.write_text(header + "".join(trial.format(n=1, f=f) for f in range(5)))
     assert best_params("PBN", "digits", "known", tmp_path) is None
-    path.write_text(header + "".join(trial.format(n=n, f=f) for n in (0, 1, 2) for f in range(2)))
+    for n_folds in range(1, 5):  # all trials, but not in every fold
+        path.write_text(header + "".join(trial.format(n=n, f=f) for n in (0, 1) for f in range(n_folds)))
+        assert best_params("PBN", "digits", "known", tmp_path) is None
+    path.write_text(header + "".join(trial.format(n=n, f=f) for n in (0, 1, 2) for f in range(5)))
     # The third trial is beyond the budget that all methods share.
     assert best_params("PBN", "digits", "known", tmp_path) == {"w": 0.1}
 

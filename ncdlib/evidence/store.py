@@ -77,7 +77,8 @@ def load_trials(search: Search, folder: str | os.PathLike | None = None) -> pd.D
     if not path.is_file():
         return pd.DataFrame(columns=columns)
     rows = RowStore(path, ("trial", "fold")).rows().sort_values(["trial", "fold"])
-    n_folds = rows["fold"].max() + 1
+    # Not what is on the disk: a search that was stopped after its first fold has no complete trial.
+    n_folds = 1 if search.method == NCD_SC else ncdlib.DATASETS[search.dataset].n_splits
     trials: list[dict[str, Any]] = []
     for number, folds in rows.groupby("trial"):
         if len(folds) == n_folds:

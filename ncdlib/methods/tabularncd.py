@@ -190,7 +190,6 @@ class TabularNCD(DeepNCD):
             views = make_views(batch, stack, k_neighbors)
             z = engine.forward(stack, "encoder", batch.x, dropout)
             # Views of unlabelled and of labelled rows pass apart, each with their own batch statistics.
-            # NOTE[DIFF]: the authors encode the unlabelled views a second time for the cluster head; once is enough.
             groups = [slice(n_labeled, n_rows), slice(0, n_labeled)]
             z_views = {
                 g.start: engine.forward(stack, "encoder", views[:, :, g], dropout)
@@ -210,7 +209,10 @@ class TabularNCD(DeepNCD):
             if n_unlabeled > 1:
                 z_unlabeled = z[:, :, n_labeled:]
                 cluster_logits = engine.forward(stack, "cluster_head", z_unlabeled, dropout)
-                cluster_logits_view = engine.forward(stack, "cluster_head", z_view[:, :, n_labeled:], dropout)
+                # As in the authors' code, the unlabelled views pass once more: with dropout of their own, and with a
+                # larger share in the running statistics.
+                z_again = engine.forward(stack, "encoder", views[:, :, n_labeled:], dropout)
+                cluster_logits_view = engine.forward(stack, "cluster_head", z_again, dropout)
                 cluster_consistency = engine.SquaredError.apply(
                     cluster_logits, cluster_logits_view, n_unlabeled * n_clusters
                 )
@@ -274,7 +276,7 @@ def with_nearest_rows(batches: Sequence[engine.Batch], X: NDArray) -> list[tuple
     table serves all epochs and all models. A side with fewer rows than the queue is in it several times, the row
     itself included, as in the authors' code.
     """
-    # NOTE[DIFF]: in the first epoch the authors' queue is still filling up; ours is full from the start.
+    # NOTE[DIFF]: the authors' queue fills up during the first epochs; ours is full from the start.
     unit = normalize(X)
     tables: list[list[NDArray]] = [[] for _ in batches]
     for parts in ([b.rows[: b.n_labeled] for b in batches], [b.rows[b.n_labeled :] for b in batches]):
@@ -305,7 +307,8 @@ def make_views(batch: TabularBatch, stack: engine.Stack, k_neighbors: Tensor) ->
 def pseudo_labels(unit_z: Tensor, top_k: float) -> Tensor:
     """1 where one row is among the other's top_k most similar, else 0: unit (latent, rows) -> (rows, rows)."""
     similarity = unit_z.T @ unit_z
-    similarity.fill_diagonal_(-torch.inf)  # a row is not its own neighbour
+    # NOTE[DIFF]: a row is not its own neighbour; in the authors' code it may be, where all others point away from it.
+    similarity.fill_diagonal_(-torch.inf)
     n_rows = len(similarity)
     n_positive = min(int(top_k * n_rows), n_rows - 1)
     if n_positive == 0:

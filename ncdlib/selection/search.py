@@ -186,7 +186,9 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         folds = list(cv.split(X_checked, codes))
         self.n_splits_ = len(folds)
         self.hidden_classes_ = [self.classes_[fold.classes] for fold in folds]
-        seed = np.random.SeedSequence().entropy if self.random_state is None else self.random_state
+        seed = self.random_state
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
         trials = [_Trial.draw(number, self.param_distributions, seed) for number in range(self.n_iter)]
 
         fingerprint = self._fingerprint(protocol, X_checked, codes, folds)
@@ -370,7 +372,7 @@ class _Protocol:
             known = {"X_known": X[~novel], "y_known": codes[~novel]} if self.index == "km_acc" else {}
             with one_thread():
                 self.k_from_features = estimate_n_clusters(
-                    X[novel], self.index, self.k_range, random_state=_seed(random_state, _REFIT), **known
+                    X[novel], self.index, self.k_range, random_state=random_state, **known
                 ).n_clusters
 
 
