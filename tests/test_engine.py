@@ -1,6 +1,7 @@
 """The stacked engine against plain PyTorch (benchmarks/reference.py), and against itself."""
 
 import sys
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,6 +198,49 @@ def test_pseudo_labels_and_views_equal_the_reference(problem):
     batch = batches[1]
     similarity = np.einsum("nf,nkf->nk", unit[batch.rows], unit[batch.nearest.numpy()])
     assert np.all(np.diff(similarity, axis=1) <= 1e-5)  # nearest first
+
+
+def test_views_look_for_neighbours_among_the_batch_and_the_latest_rows(problem, monkeypatch):
+    """The table of nearest rows is what a queue gives that is filled batch by batch, epoch after epoch."""
+    monkeypatch.setattr(tabularncd, "QUEUE_ROWS", 90)
+    monkeypatch.setattr(tabularncd, "MAX_NEIGHBORS", 20)
+    codes, _ = encode_labels(problem.y)
+    X = problem.X.astype(np.float32)
+    batches = TabularNCD(batch_size=64)._make_batches(X, codes, torch.device("cpu"), epoch=0)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    queues = {True: deque(maxlen=90), False: deque(maxlen=90)}
+    for epoch in range(3):
+        for batch in batches:
+            for side, queue in queues.items():
+                rows = batch.rows[(codes[batch.rows] >= 0) == side]
+                similarity = unit[rows] @ unit[[*rows, *queue]].T
+                np.fill_diagonal(similarity, -np.inf)
+                expected = -np.sort(-similarity, axis=1)[:, :20]
+                nearest = batch.nearest.numpy()[(codes[batch.rows] >= 0) == side]
+                found = np.einsum("nf,nkf->nk", unit[rows], unit[nearest])
+                if epoch == 2:  # before, the queue is still filling up
+                    np.testing.assert_allclose(found, expected, atol=1e-5)
+                queue.extend(rows)
+
+
+def test_pretraining_replaces_features_and_learns_to_tell_them(problem, monkeypatch):
+    stack = engine.Stack([engine.Mlp("encoder", [np.full(2, 30), np.full(2, 3)])], [0, 1])
+    x = torch.arange(30 * 200.0).view(30, 200)  # every value tells its feature and its row
+    corrupted = tabularncd.corrupt(x, stack)
+    changed = corrupted != x
+    assert changed.float().mean().item() == pytest.approx(tabularncd.MASKED_SHARE, abs=0.02)
+    assert torch.equal(corrupted // 200, (x // 200).expand_as(corrupted))  # from the same feature of another row
+    assert not torch.equal(corrupted[0], corrupted[1])
+
+    histories, train = [], engine.train
+    monkeypatch.setattr(engine, "train", lambda *args: histories.append(train(*args)) or histories[-1])
+    plain, trained = (
+        estimator("TabularNCD", pretrain_epochs=epochs, random_state=0).fit(problem.X, problem.y) for epochs in (0, 40)
+    )
+    _, pretraining, joint = (history[0] for history in histories)
+    assert pretraining["loss"][-1] < 0.8 * pretraining["loss"][0]
+    assert set(trained.history_) == set(plain.history_) == set(joint) != {"loss"}
+    assert not np.array_equal(plain.transform(problem.X), trained.transform(problem.X))
 
 
 def test_history_and_shapes(problem):

@@ -53,6 +53,11 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         """The losses to minimise one after the other, and for how many epochs; the last one's history is kept."""
         return [(self._loss(models, stack, dropout), self.epochs)]
 
+    @property
+    def _n_epochs(self) -> int:
+        """Epochs of all phases together."""
+        return self.epochs
+
     def _training_rows(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which rows the network is trained on."""
         return np.ones(len(codes), dtype=bool)
@@ -175,7 +180,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         # Models of similar latent size share a stack, so that little of it is padding.
         order = sorted(range(len(models)), key=lambda i: models[i].latent_dim_)
         size = self._stack_size(X32.shape[1])
-        total = len(models) * self.epochs
+        total = len(models) * self._n_epochs
         with tqdm(total=total, desc=f"{type(self).__name__} epochs", disable=not self.verbose, delay=3) as progress:
             for start in range(0, len(models), size):
                 self._train_stack([models[i] for i in order[start : start + size]], X32, codes, progress)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.preprocessing import normalize
@@ -21,6 +22,7 @@ from ncdlib.selection.validity import estimate_n_clusters
 QUEUE_ROWS = 2000  # latest rows of each side that a view may move towards
 MAX_NEIGHBORS = 100  # the largest k_neighbors of the paper's search
 MASKED_SHARE = 0.3  # features replaced in the self-supervised training
+RECONSTRUCTION_WEIGHT = 2  # of the features, against finding those that were replaced
 PAIR_EPS = 1e-7  # keeps the logarithms of the pair loss finite
 
 
@@ -161,10 +163,22 @@ class TabularNCD(DeepNCD):
         latent = np.array([m.latent_dim_ for m in models])
         with_unlabeled = np.full(len(models), len(models[0].classes_) + 1)
         n_clusters = np.array([m.n_clusters_ for m in models])
-        return [
+        heads = [
             engine.Mlp("classifier", [latent, with_unlabeled]),
             engine.Mlp("cluster_head", [latent, n_clusters]),
         ]
+        if self.pretrain_epochs:
+            features = np.full(len(models), n_features)
+            heads += [engine.Mlp("mask_head", [latent, features]), engine.Mlp("feature_head", [latent, features])]
+        return heads
+
+    @property
+    def _n_epochs(self) -> int:
+        return self.pretrain_epochs + self.epochs
+
+    def _phases(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> list[tuple[Loss, int]]:
+        joint = super()._phases(models, stack, dropout)
+        return [(self_supervised_loss(stack, dropout), self.pretrain_epochs), *joint] if self.pretrain_epochs else joint
 
     def _make_batches(self, X: NDArray, codes: NDArray, device: torch.device, epoch: int) -> list[TabularBatch]:
         return [
@@ -302,6 +316,31 @@ def make_views(batch: TabularBatch, stack: engine.Stack, k_neighbors: Tensor) ->
     neighbours = batch.data[batch.nearest[torch.arange(n_rows, device=choice.device), choice]]  # (K, rows, features)
     fraction = (uniform[:, 1] * 2.0**-16).to(batch.data.dtype)[:, :, None]
     return torch.lerp(batch.rows_first.expand_as(neighbours), neighbours, fraction).transpose(1, 2)
+
+
+def self_supervised_loss(stack: engine.Stack, dropout: engine.Dropout) -> Loss:
+    """Pre-training: tell which features of a row were replaced by those of other rows, and what they were."""
+
+    def loss(batch: engine.Batch) -> dict[str, Tensor]:
+        corrupted = corrupt(batch.x, stack)
+        z = engine.forward(stack, "encoder", corrupted, dropout)
+        replaced = (corrupted != batch.x).to(z.dtype)
+        detection = F.binary_cross_entropy_with_logits(
+            engine.forward(stack, "mask_head", z, dropout), replaced, reduction="none"
+        ).mean((1, 2))
+        features = engine.forward(stack, "feature_head", z, dropout)
+        reconstruction = engine.SquaredError.apply(features, batch.x, batch.x.numel())
+        return {"loss": detection + RECONSTRUCTION_WEIGHT * reconstruction}
+
+    return loss
+
+
+def corrupt(x: Tensor, stack: engine.Stack) -> Tensor:
+    """Some features of each row replaced by those of other rows: (features, rows) -> (K, features, rows)."""
+    uniform = (stack.draw_noise(2 * x.numel()).int() + 2**15).view(stack.n_models, 2, *x.shape)  # integers below 2**16
+    donor = ((uniform[:, 0] * x.shape[1]) >> 16).long()
+    x = x.expand_as(donor)
+    return torch.where(uniform[:, 1] < MASKED_SHARE * 2**16, x.gather(2, donor), x)
 
 
 def pseudo_labels(unit_z: Tensor, top_k: float) -> Tensor:
