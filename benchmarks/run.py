@@ -390,20 +390,22 @@ def main(arguments: list[str] | None = None) -> int:
     }
     if not options.quick:
         groups["book"] = bench_book
+    groups = {name: group for name, group in groups.items() if options.only in name} or parser.error(
+        f"no group has {options.only!r} in its name: choose from {', '.join(groups)}"
+    )
     results: list[Result] = []
     print(f"{'what':66} {'median':>9} {'range':>19} {'unit':9} {'target':>8}  met")
     with threadpool_limits(1):
         for name, group in groups.items():
-            if options.only in name:
-                for r in group():
-                    r.group = name
-                    results.append(r)
-                    target = "" if r.target is None else f"{'<=' if r.at_most else '>='} {r.target:g}"
-                    spread = f"{r.low:.3g} to {r.high:.3g}"
-                    print(
-                        f"{r.name:66} {r.median:9.3g} {spread:>19} {r.unit:9} {target:>8}  {r.met:6} {r.note}",
-                        flush=True,
-                    )
+            for r in group():
+                r.group = name
+                results.append(r)
+                target = "" if r.target is None else f"{'<=' if r.at_most else '>='} {r.target:g}"
+                spread = f"{r.low:.3g} to {r.high:.3g}"
+                print(
+                    f"{r.name:66} {r.median:9.3g} {spread:>19} {r.unit:9} {target:>8}  {r.met:6} {r.note}",
+                    flush=True,
+                )
     save(results, options.output, keep_others=bool(options.only))
     missed = [r.name for r in results if r.met == "MISSED"]
     print(f"{len(results)} measurements, {len(missed)} targets missed" + "".join(f"\n  missed: {m}" for m in missed))

@@ -18,6 +18,8 @@ PART = ".part"
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write beside `path`, and move it there at the end; on an error it is removed.
 
+    A link stays one: what it leads to is replaced. A pipe or a device is written to as it is.
+
     Examples
     --------
     >>> import tempfile
@@ -29,7 +31,12 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     ...     (Path(folder) / "hello.txt").read_text()
     'hello'
     """
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     try:
         with open(part, "xb") as file:

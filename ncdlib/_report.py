@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable
+import math
+from collections.abc import Container, Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +18,9 @@ from ncdlib._files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ncdlib.discover import ClassProfile, Discovery
+    from ncdlib.discover import ClassProfile, Difference, Discovery
 
 N_DIFFERENCES = 6
-UNSTABLE = 0.6
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2530; background: #fff; max-width: 62rem; margin: 2rem auto;
@@ -53,18 +53,13 @@ def _page(found: Discovery) -> str:
         if estimated
         else f"the {index} index would say {found.estimate.n_clusters}"
     )
-    warning = (
-        "<p class='note'>Fits with other seeds give quite different classes: read the result as a hint.</p>"
-        if found.stability < UNSTABLE
-        else ""
-    )
     notes = "".join(f"<p class='note'>{escape(note)}</p>" for note in found.notes)
     body = f"""
-<h1>{_count(found.n_clusters, "discovered class", "discovered classes")}</h1>
-<p>{_count(n_unlabeled, "unlabelled row", "unlabelled rows")} among {len(found.labels)}; known classes
+<h1>{count(found.n_clusters, "discovered class", "discovered classes")}</h1>
+<p>{count(n_unlabeled, "unlabelled row", "unlabelled rows")} among {len(found.labels)}; known classes
 ({len(known)}): {escape(", ".join(known))}. Method: {escape(type(found.model).__name__)}. Number of classes: {how}.
 Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.</p>
-{warning}{notes}
+{notes}
 <h2>The classes</h2>
 <div class="table">{_overview(found)}</div>
 {"".join(_profile(p, n_unlabeled) for p in found.profiles)}
@@ -82,16 +77,18 @@ Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</
     )
 
 
-def _count(n: int, one: str, many: str) -> str:
+def count(n: int, one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
 
 
-def _table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Strings are escaped; numbers are aligned."""
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]], numbers: Container[str] = ()) -> str:
+    """All text is escaped; the columns of `numbers` are aligned on the right."""
+    header = list(header)
     head = "".join(f"<th scope='col'>{escape(name)}</th>" for name in header)
     lines = []
     for row in rows:
-        cells = (f"<td>{escape(v)}</td>" if isinstance(v, str) else f"<td class='n'>{v:.3g}</td>" for v in row)
+        cells = zip(header, row, strict=True)
+        cells = (f"<td{' class=n' if name in numbers else ''}>{escape(value)}</td>" for name, value in cells)
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
@@ -99,17 +96,31 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 def _overview(found: Discovery) -> str:
     return _table(
         ["class", "rows", "stability", "nearest known class", "rule"],
-        [[p.name, str(p.size), p.stability, str(p.nearest_known), p.rule] for p in found.profiles],
+        [[p.name, f"{p.size:,}", f"{p.stability:.2f}", str(p.nearest_known), p.rule] for p in found.profiles],
+        numbers=("rows", "stability"),
     )
+
+
+def _means(difference: Difference) -> tuple[str, str]:
+    """Both means with two digits of the feature's standard deviation: a year is no 2.02e+03."""
+    inside, outside, standardized = difference.inside, difference.outside, difference.standardized
+    if standardized == 0 or inside == outside:
+        return f"{inside:.3g}", f"{outside:.3g}"
+    spread = abs((inside - outside) / standardized)
+    digits = 1 - math.floor(math.log10(spread))
+    if digits > 6:  # tiny numbers
+        return f"{inside:.3g}", f"{outside:.3g}"
+    return f"{inside:,.{max(digits, 0)}f}", f"{outside:,.{max(digits, 0)}f}"
 
 
 def _profile(profile: ClassProfile, n_unlabeled: int) -> str:
     differences = _table(
         ["feature", "in the class", "elsewhere", "difference in standard deviations"],
-        [[d.feature, d.inside, d.outside, d.standardized] for d in profile.differences[:N_DIFFERENCES]],
+        [[d.feature, *_means(d), f"{d.standardized:+.2f}"] for d in profile.differences[:N_DIFFERENCES]],
+        numbers=("in the class", "elsewhere", "difference in standard deviations"),
     )
     return f"""<section class="class"><h3>{escape(profile.name)}</h3>
-<p>{_count(profile.size, "row", "rows")} ({profile.share:.0%} of {n_unlabeled}), nearest to the known class
+<p>{count(profile.size, "row", "rows")} ({profile.share:.0%} of {n_unlabeled}), nearest to the known class
 <strong>{escape(str(profile.nearest_known))}</strong>, found again with other seeds: {profile.stability:.2f}.</p>
 <p>Rule: <code>{escape(profile.rule)}</code> ({profile.rule_precision:.0%} of the rows under it are of this class;
 it covers {profile.rule_recall:.0%} of the class)</p>
@@ -143,6 +154,6 @@ def _search(found: Discovery) -> str:
     search = found.search
     values = [[name, f"{v:.4g}" if isinstance(v, float) else str(v)] for name, v in search.best_params_.items()]
     return f"""<h2>The search</h2>
-<p>{_count(search.n_iter, "hyperparameter set", "hyperparameter sets")} in {search.n_splits_} folds that hide known
+<p>{count(search.n_iter, "hyperparameter set", "hyperparameter sets")} in {search.n_splits_} folds that hide known
 classes. The best one tells hidden classes apart with {escape(search.scoring.upper())} = {search.best_score_:.2f}.</p>
 {_table(["hyperparameter", "value"], values)}"""

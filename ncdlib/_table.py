@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import math
 import os
+import re
+import warnings
+from numbers import Number
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -21,10 +25,22 @@ MISSING_CATEGORY = "(missing)"
 RARE_SHARE = 0.01  # categories with fewer rows than this are grouped
 MAX_CATEGORIES = 30
 TEXT_SHARE = 0.5  # a column with more distinct words than this share of its rows is text, not a category
+NUMBERS_SHARE = 0.9  # a column with more numbers than this is numbers, and what is none in it a slip
+MISSING_SHARE = 0.3  # a column with more gaps than this is worth a note
+MISSING_LABELS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "<NA>", "#N/A")
+MISSING_VALUES = (*MISSING_LABELS, "None")  # as a label, "None" may well be a class: no fault
+DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?"
+SIGNS = r"[%$€£¥,'_\s]"  # that people write around and inside numbers
+OTHER_FILES = {
+    "is compressed: unpack it first": (".gz", ".zip", ".bz2", ".xz", ".zst"),
+    "is a spreadsheet: save it as CSV": (".xlsx", ".xls", ".ods"),
+}
 
 
-def read_table(path: str | os.PathLike) -> pd.DataFrame:
-    """Read a Parquet file, or a CSV file with commas, semicolons, tabs or bars.
+def read_table(path: str | os.PathLike, label_column: str | None = None) -> pd.DataFrame:
+    """Read a Parquet file, or a CSV file with commas, semicolons, tabs or bars; columns are named by strings.
+
+    The label column of a CSV file is read as text, so that codes such as 01 stay what they are.
 
     Raises
     ------
@@ -36,13 +52,18 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
         raise FileNotFoundError(f"there is no file {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a table")
+    if not path.is_file():
+        raise ValueError(f"{path} can be read only once: save the table to a file first")
+    for reason, endings in OTHER_FILES.items():
+        if path.suffix.lower() in endings:
+            raise ValueError(f"{path} {reason}")
     if is_parquet(path):
         try:
-            table = pd.read_parquet(path)
+            table = pd.read_parquet(path).rename(columns=str)
         except (ValueError, OSError) as error:
             raise ValueError(f"{path} is not a Parquet file that can be read: {_one_line(error)}") from error
     else:
-        table = _read_csv(path)
+        table = _read_csv(path, label_column)
     if len(table) == 0:
         raise ValueError(f"{path} has no rows")
     return table
@@ -53,37 +74,101 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     if not head.strip():
         raise ValueError(f"{path} is empty")
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
+    elif head.startswith(b"PAR1"):
+        raise ValueError(f"{path} is a Parquet file: give it a name that ends in .parquet")
     elif b"\0" in head:
         raise ValueError(f"{path} is not a text file: give a CSV or a Parquet file")
     else:
         encoding = "utf-8-sig" if _is_utf8(path) else "latin-1"  # with or without a byte order mark
-    lines = "\n".join(head.decode(encoding, errors="replace").splitlines()[:20])
+    lines = head.decode(encoding, errors="replace").splitlines()[:20]
+    options = {"encoding": encoding, "skipinitialspace": True, "keep_default_na": False}
+    if re.fullmatch("sep=.", lines[0]):  # as spreadsheets write it
+        options |= {"sep": lines[0][-1], "skiprows": 1}
+    else:
+        try:
+            options["sep"] = csv.Sniffer().sniff("\n".join(lines), delimiters=",;\t|").delimiter
+        except csv.Error:  # one column, or irregular lines: the parser below says which
+            options["sep"] = ","
     try:
-        separator = csv.Sniffer().sniff(lines, delimiters=",;\t|").delimiter
-    except csv.Error:  # one column, or irregular lines: the parser below says which
-        separator = ","
-    options = {"sep": separator, "encoding": encoding, "na_values": ["?"], "skipinitialspace": True}
-    try:
-        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
-        # In one piece: read by pieces, a column may be numbers here and text there.
-        table = pd.read_csv(path, low_memory=False, **options)
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
+        names = [name or f"Unnamed: {i}" for i, name in enumerate(header)]  # as pandas names them
+        options |= {"na_values": {n: MISSING_LABELS if n == label_column else MISSING_VALUES for n in names}}
+        options |= {"dtype": {label_column: "category"} if label_column in names else None}
+        with warnings.catch_warnings(record=True) as caught:
+            # In one piece: read by pieces, a column may be numbers here and text there.
+            table = pd.read_csv(path, low_memory=False, index_col=False, **options)
+        if any(issubclass(warning.category, pd.errors.ParserWarning) for warning in caught):  # rows are longer
+            text = {"dtype": str, "names": [*names, "surplus"], "usecols": ["surplus"], "header": 0}
+            surplus = pd.read_csv(path, **options | text | {"na_values": [""]})["surplus"]
+            if surplus.notna().any():  # else a separator ends each row
+                raise ValueError(f"its rows have more fields than its header has names ({len(names)})")
     except ValueError as error:
         raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
-    if header.duplicated().any():  # pandas would give the second one another name
-        raise ValueError(f"{path} has two columns {header[header.duplicated()].iloc[0]!r}: rename one")
-    for name in table.columns[[not pd.api.types.is_numeric_dtype(t) for t in table.dtypes]] if separator != "," else ():
-        # Numbers with a decimal comma, as files with semicolons often have.
-        numbers = pd.to_numeric(table[name].astype(str).str.replace(",", "."), errors="coerce")
-        if numbers.notna().any() and numbers.notna().equals(table[name].notna()):
-            table[name] = numbers
+    twice = pd.Index(names)[pd.Index(names).duplicated()]
+    if len(twice):  # pandas would give the second one another name
+        raise ValueError(f"{path} has two columns {twice[0]!r}: rename one")
+    if options["sep"] != ",":
+        for name in table.columns.drop(label_column, errors="ignore"):
+            if not pd.api.types.is_numeric_dtype(table[name]):
+                table[name] = _decimal_commas(table[name])
     return table
+
+
+def _decimal_commas(column: pd.Series) -> pd.Series:
+    """Numbers, where a column of text is numbers with a decimal comma, as files with semicolons often have."""
+    text = column.dropna().astype(str)
+    if text.str.fullmatch(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+").any():  # 1.234,56
+        text = text.str.replace(".", "")
+    numbers = pd.to_numeric(text.str.replace(",", "."), errors="coerce")
+    if numbers.empty or numbers.isna().any():
+        return column
+    with_comma = text[text.str.contains(",")]
+    if with_comma.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+").all():
+        example = with_comma.iloc[0]
+        raise ValueError(
+            f"the column {column.name!r} has numbers like {example}: write {example.replace(',', '')} if the comma "
+            f"marks thousands, {example.replace(',', '.')} if it is the decimal point"
+        )
+    return numbers.reindex(column.index)
+
+
+def as_labels(column: pd.Series) -> pd.Series:
+    """The labels of a file, None where there is none: numbers as numbers, text without blanks around it.
+
+    Codes such as 01 stay text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ncdlib._table import as_labels
+    >>> as_labels(pd.Series(["1.0", " 2 ", "", "-1"])).tolist()
+    [1, 2, None, -1]
+    >>> as_labels(pd.Series(["01", "None", "?"])).tolist()
+    ['01', 'None', None]
+    """
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return column.convert_dtypes().astype(object)  # whole numbers stay whole beside missing ones
+    try:
+        column = column.astype("category")  # millions of labels, but few different ones
+    except TypeError:
+        raise ValueError(
+            f"the column {column.name!r} has labels that are no single values, but lists or the like"
+        ) from None
+    text = pd.Series([str(value).strip() for value in column.cat.categories], dtype=object)
+    missing = text.isin(MISSING_LABELS)
+    numbers = pd.to_numeric(text.mask(missing), errors="coerce")
+    if numbers.notna().equals(~missing) and not text.str.match(r"[+-]?0\d").any():
+        text = numbers.convert_dtypes().astype(object)
+    values = [None if gone else value for value, gone in zip(text, missing, strict=True)]
+    values = np.array([*values, None], dtype=object)  # the last one for the code -1
+    return pd.Series(values[column.cat.codes], index=column.index, name=column.name)
 
 
 def _is_utf8(path: Path) -> bool:
@@ -133,34 +218,28 @@ class TablePreprocessor:
         """
         table = as_frame(X)
         self.notes_: list[str] = []
-        numeric, categorical = [], []
+        numeric, categorical, refused = [], [], []
         for name in table.columns:
             column = table[name]
-            if column.dtype == object and any(np.iterable(v) and not isinstance(v, str | bytes) for v in column):
-                raise ValueError(
-                    f"the column {name!r} holds lists or the like, neither numbers nor categories: drop it"
-                )
-            if column.isna().all() or column.nunique() < 2:
-                self.notes_.append(f"The column {name!r} was left out: it has a single value.")
-            elif pd.api.types.is_complex_dtype(column):
-                raise ValueError(f"the column {name!r} holds complex numbers: drop it")
-            elif pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-                largest = np.abs(_numbers(column.dropna())).max()
-                if not np.isfinite(largest):
-                    raise ValueError(f"the column {name!r} has infinite values")
-                if largest > np.finfo(np.float32).max:  # what the trees of the rules compute in
-                    raise ValueError(f"the column {name!r} has values up to {largest:.3g}: scale it down, or drop it")
-                numeric.append(name)
-            elif pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-                raise ValueError(f"the column {name!r} holds dates: turn it into numbers, or drop it")
-            else:
-                n_distinct, n_rows = column.astype(str).nunique(), int(column.notna().sum())
-                if n_distinct > max(10, TEXT_SHARE * n_rows):
-                    raise ValueError(
-                        f"the column {name!r} is text ({n_distinct} different values in {n_rows} rows), "
-                        "neither numbers nor categories: drop it"
-                    )
+            try:
+                n_values = column.nunique()
+            except TypeError:  # lists or the like, refused below
+                n_values = len(column)
+            if n_values < 2:
+                reason = "has a single value" if n_values else "is empty"
+                self.notes_.append(f"The column {name!r} was left out: it {reason}.")
+            elif reason := _why_refused(column):
+                refused.append(f"the column {name!r} {reason}")
+            elif not _is_numeric(column):
                 categorical.append(name)
+            else:
+                numeric.append(name)
+                if (gaps := column.isna().mean()) > MISSING_SHARE:
+                    self.notes_.append(
+                        f"The column {name!r} is missing in {gaps:.0%} of the rows: its median stands in."
+                    )
+        if refused:
+            raise ValueError("; ".join(refused))
         if not numeric and not categorical:
             raise ValueError("no column is left to learn from: all are constant or empty")
         self.numeric_, self.categorical_ = numeric, categorical
@@ -186,11 +265,17 @@ class TablePreprocessor:
 
     def readable(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give transformed rows their original units back (missing numbers stay medians)."""
-        n = len(self.numeric_)
-        if n == 0:
-            return Z
+        return np.column_stack([self.readable_feature(Z, feature) for feature in range(Z.shape[1])])
+
+    def readable_feature(self, Z: NDArray[np.float64], feature: int) -> NDArray[np.float64]:
+        """One feature of transformed rows in its original unit."""
+        if feature >= len(self.numeric_):
+            return Z[:, feature]
         scaler = self.transformer_.named_transformers_["numeric"][-1]
-        return np.hstack([scaler.inverse_transform(Z[:, :n]), Z[:, n:]])
+        values = Z[:, feature] * scaler.scale_[feature] + scaler.mean_[feature]
+        largest = np.abs(values).max(initial=0.0)
+        # There and back again leaves noise in the last digits, and 40 would no longer be at most 40.
+        return np.round(values, 14 - math.ceil(math.log10(largest))) if largest > 1e-250 else values
 
     def _tidy(self, table: pd.DataFrame) -> pd.DataFrame:
         missing = [name for name in (*self.numeric_, *self.categorical_) if name not in table]
@@ -200,6 +285,44 @@ class TablePreprocessor:
         for name in self.categorical_:
             columns[name] = np.where(table[name].isna(), MISSING_CATEGORY, table[name].astype(str)).astype(object)
         return pd.DataFrame(columns, index=table.index)
+
+
+def _why_refused(column: pd.Series) -> str | None:
+    """What is wrong with a column that has no meaning as numbers or categories."""
+    if pd.api.types.is_complex_dtype(column):
+        return "holds complex numbers: drop it"
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        return "holds dates: turn it into numbers, or drop it"
+    if _is_numeric(column):
+        largest = np.abs(_numbers(column.dropna())).max()
+        if not np.isfinite(largest):
+            return "has infinite values: leave these cells empty, or drop it"
+        if largest > np.finfo(np.float32).max:  # what the trees of the rules compute in
+            return f"has values up to {largest:.3g}: scale it down, or drop it"
+        return None
+    if column.dtype == object and any(np.iterable(v) and not isinstance(v, str | bytes) for v in column):
+        return "holds lists or the like, neither numbers nor categories: drop it"
+    text = column.dropna().astype(str)
+    distinct = pd.Series(text.unique(), dtype=object)
+    if distinct.str.fullmatch(DATE).mean() > NUMBERS_SHARE:
+        return "holds dates: turn it into numbers, or drop it"
+    number = pd.to_numeric(distinct, errors="coerce").notna()
+    if (
+        not number.all()
+        and pd.to_numeric(distinct.str.replace(SIGNS, "", regex=True), errors="coerce").notna().mean() >= NUMBERS_SHARE
+    ):
+        return f"has numbers, but also values like {distinct[~number].iloc[0]!r}: write plain numbers, or drop it"
+    if len(distinct) > max(10, TEXT_SHARE * len(text)):
+        return (
+            f"is text ({len(distinct)} different values in {len(text)} rows), neither numbers nor categories: drop it"
+        )
+    return None
+
+
+def _is_numeric(column: pd.Series) -> bool:
+    if column.dtype == object:  # decimal numbers, or numbers beside None
+        return all(isinstance(value, Number) and not isinstance(value, complex) for value in column.dropna())
+    return pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
 
 
 def _one_hot_encoder() -> OneHotEncoder:

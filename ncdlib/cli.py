@@ -77,9 +77,12 @@ def data(
             typer.echo(f"  or put the files of {archive_url(info)} into {cache_dir() / info.name}")
 
 
-def _check_writable(path: Path) -> None:
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
+def _check_writable(path: Path, others: list[Path]) -> None:
+    """Refuse a file that cannot be written, or is needed for something else: before the work, not after it."""
+    if str(path) == "-" or path.is_dir() or not os.access(path.parent, os.W_OK):
         raise PermissionError(f"cannot write {path}: give a file in a folder that exists and can be written")
+    if any(path.resolve() == other.resolve() for other in others):
+        raise ValueError(f"{path} is named twice: give each file a name of its own")
 
 
 @app.command()
@@ -102,37 +105,59 @@ def discover(
 ) -> None:
     """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
     from ncdlib._files import atomic_write
-    from ncdlib._table import is_parquet
+    from ncdlib._report import count
+    from ncdlib._table import OTHER_FILES, is_parquet
     from ncdlib.discover import MAX_ROWS, RESULT_COLUMNS, discover_file
 
-    for path in filter(None, (output, report)):
-        _check_writable(path)  # before the work, not after it
-    rows, found = discover_file(
-        table,
-        label_column,
-        drop=drop or (),
-        dask=dask,
-        method=method,
-        n_trials=trials,
-        n_clusters=clusters or "silhouette",
-        store=store,
-        n_jobs=None if dask else jobs,
-        max_rows=max_rows or MAX_ROWS,
-        random_state=seed,
+    files = [path for path in (table, output, report, store) if path is not None]
+    for path in files[1:]:
+        _check_writable(path, [other for other in files if other is not path])
+    if output is not None and any(output.suffix.lower() in endings for endings in OTHER_FILES.values()):
+        raise ValueError(f"cannot write {output}: give a name that ends in .csv or .parquet")
+    _check_jobs(jobs)
+    try:
+        rows, found = discover_file(
+            table,
+            label_column,
+            drop=drop or (),
+            dask=dask,
+            method=method,
+            n_trials=trials,
+            n_clusters=clusters or "silhouette",
+            store=store,
+            n_jobs=None if dask else jobs,
+            max_rows=max_rows or MAX_ROWS,
+            random_state=seed,
+        )
+    except KeyboardInterrupt:
+        how = "the same command goes on" if store else "with --store FILE, the same command would go on"
+        typer.echo(f"\nstopped; {how} where the search was", err=True)
+        raise typer.Exit(130) from None
+    labels = found.to_frame()
+    known = (
+        labels["label"][~labels["discovered"]].value_counts().sort_index().sort_values(ascending=False, kind="stable")
     )
-    if output is not None:
-        labeled = rows.assign(**dict(zip(RESULT_COLUMNS, found.to_frame().to_numpy().T, strict=True)))
-        with atomic_write(output) as file:
-            labeled.to_parquet(file) if is_parquet(output) else labeled.to_csv(file, index=False)
-    if report is not None:
-        found.report(report)
+    shown = ", ".join(f"{name} ({n:,})" for name, n in known.head(12).items()) + (", ..." if len(known) > 12 else "")
+    unlabeled = count(int(labels["discovered"].sum()), "unlabelled row", "unlabelled rows")
+    typer.echo(f"{unlabeled}; known classes: {shown}")
     for note in found.notes:
         typer.echo(f"note: {note}")
     summary = found.summary()
     rules = ["rule", *summary.pop("rule")]  # of any length, so not in a column that is aligned on the right
     lines = summary.to_string(index=False).splitlines()
     typer.echo("\n".join(f"{line}  {rule}" for line, rule in zip(lines, rules, strict=True)))
-    typer.echo(f"{found.n_clusters} classes; stability over seeds {found.stability:.2f}")
+    typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
+    if output is not None:
+        labeled = rows.assign(**dict(zip(RESULT_COLUMNS, labels.to_numpy().T, strict=True)))
+        with atomic_write(output) as file:
+            labeled.to_parquet(file) if is_parquet(output) else labeled.to_csv(file, index=False)
+    if report is not None:
+        found.report(report)
+
+
+def _check_jobs(jobs: int) -> None:
+    if jobs == 0:
+        raise typer.BadParameter("--jobs 0 would do nothing: -1 for one process per core, or a number")
 
 
 @app.command()
@@ -163,6 +188,7 @@ def reproduce(
     if summary:
         typer.echo(runner.summary().to_string(index=False))
         return
+    _check_jobs(jobs)
     split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
     chosen = (what or (), split(datasets, ","), split(methods, ";"))
     if again and (dry_run or not what):
@@ -199,6 +225,8 @@ def verify(
 
     cell = runner.verify(table, dataset, method, runs=runs, variant=variant)
     typer.echo(cell.round(1).to_string(index=False, na_rep="-"))
+    if cell.attrs["source"] != "original":
+        typer.echo(f"the data set {dataset} is a variant here: {cell.attrs['source']}")
 
 
 @app.command()

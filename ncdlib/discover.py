@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_consistent_length
 
 from ncdlib._checks import encode_labels
-from ncdlib._table import Feature, TablePreprocessor, as_frame, read_table
+from ncdlib._table import Feature, TablePreprocessor, as_frame, as_labels, read_table
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassKFold
 from ncdlib.selection.search import HiddenClassSearchCV, configure
@@ -37,6 +38,7 @@ MIN_UNLABELED = 3  # fewer rows have no numbers of classes to compare
 MAX_ROWS = 50_000
 ROWS_OF_A_RARE_CLASS = 10  # that a sample keeps
 MAX_ROWS_DRAWN = 3_000
+UNSTABLE = 0.6  # a stability below this is worth a warning
 RESULT_COLUMNS = ("ncd_label", "ncd_discovered")  # what a result adds to a table
 
 
@@ -150,7 +152,9 @@ class Discovery:
         """Return a label for each row, as text: its known class, or the name of its discovered class."""
         discovered = self.labels != UNLABELED
         label = np.array([None if c is None else str(c) for c in self.known], dtype=object)
-        label[discovered] = [_name(cluster) for cluster in self.labels[discovered]]
+        names = {profile.cluster: profile.name for profile in self.profiles}
+        # A cluster may have no row in the sample that was learned from, and so no profile.
+        label[discovered] = [names.get(cluster, "new (not in the sample)") for cluster in self.labels[discovered]]
         return pd.DataFrame({"label": label, "discovered": discovered}, index=self.index)
 
     def summary(self) -> pd.DataFrame:
@@ -364,16 +368,16 @@ def discover(
     partitions = [refit[codes == UNLABELED] for refit in (model.labels_, *refits)]
     pairs = [adjusted_rand_score(a, b) for a, b in combinations(partitions, 2)]
     stability = float(np.mean(pairs)) if pairs else np.nan
-    profiles = _profiles(model.labels_, codes, classes, preprocessor, numbers, partitions[1:])
-    if len(profiles) < k:
-        notes.append(f"{type(model).__name__} left {k - len(profiles)} of its {k} clusters empty.")
+    if stability < UNSTABLE:
+        notes.append("Fits with other seeds give quite different classes: read the result as a hint.")
     labels = model.labels_
     if len(labels) < len(table):
         labels = np.full(len(table), UNLABELED)
         labels[unlabeled] = model.predict(all_numbers[unlabeled])
         labels[learned] = model.labels_
-        sizes = {p.cluster: int(np.sum(labels == p.cluster)) for p in profiles}
-        profiles = [replace(p, size=sizes[p.cluster], share=sizes[p.cluster] / unlabeled.sum()) for p in profiles]
+    profiles = _profiles(model.labels_, codes, classes, preprocessor, numbers, partitions[1:], labels, all_numbers)
+    if len(profiles) < k:
+        notes.append(f"{type(model).__name__} left {k - len(profiles)} of its {k} clusters empty.")
     known = np.full(len(table), None, dtype=object)
     known[~unlabeled] = classes[all_codes[~unlabeled]]
     return Discovery(
@@ -420,18 +424,21 @@ def discover_file(
         The file.
     found : Discovery
     """
-    table = read_table(path)
+    table = read_table(path, label_column)
     for name in (label_column, *drop):
         if name not in table:
-            close = get_close_matches(name, table.columns.map(str), n=1)
+            close = get_close_matches(name, table.columns, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"it has {_shorten(', '.join(table.columns), 200)}"
             raise ValueError(f"{path} has no column {name!r}: {hint}")
-    for name in table.columns.map(str):
-        if name in RESULT_COLUMNS and name not in drop:
-            raise ValueError(
-                f"{path} has a column {name!r}, as a result has: rename it, or leave it out (--drop {name})"
-            )
-    labels = table[label_column].convert_dtypes().astype(object)  # whole numbers stay whole beside missing ones
+    for name in RESULT_COLUMNS:
+        if name in table and name not in drop:
+            way_out = "" if name == label_column else f", or leave it out (--drop {name})"
+            raise ValueError(f"{path} has a column {name!r}, as a result has: rename it{way_out}")
+    labels = as_labels(table[label_column])
+    try:
+        encode_labels(labels)
+    except TypeError as error:
+        raise ValueError(f"the column {label_column!r}: {error}") from error
     with _dask_cluster(dask):
         found = discover(table.drop(columns=[label_column, *drop]), labels, **options)
     return table, found
@@ -469,9 +476,9 @@ def _make_estimator(method: str | BaseEstimator, verbose: bool) -> BaseEstimator
         "ncd_kmeans": ncdlib.NCDKMeans,
         "ncd_sc": ncdlib.NCDSpectralClustering,
     }
-    if method not in by_name:
+    if method.lower() not in by_name:
         raise ValueError(f"unknown method {method!r}: choose from {', '.join(METHODS)}")
-    return configure(by_name[method](), {"verbose": verbose})
+    return configure(by_name[method.lower()](), {"verbose": verbose})
 
 
 def _estimate(
@@ -507,41 +514,54 @@ def _profiles(
     preprocessor: TablePreprocessor,
     numbers: NDArray,
     refits: Sequence[NDArray],
+    all_labels: NDArray,
+    all_numbers: NDArray,
 ) -> list[ClassProfile]:
+    """What each class is, from the rows that were learned from; sizes, and how good a rule is, from all rows."""
     unlabeled = codes == UNLABELED
+    n_unlabeled = int(np.sum(all_labels != UNLABELED))
     features = preprocessor.features_
     units = preprocessor.readable(numbers)
     spread = units.std(axis=0)
     known_means = np.array([numbers[codes == c].mean(axis=0) for c in range(len(classes))])
+    first_name = _first_free_name(classes)
     profiles = []
     for cluster in np.unique(labels[unlabeled]):
         member = labels == cluster
         inside, outside = units[member].mean(axis=0), units[~member].mean(axis=0)
         standardized = np.divide(inside - outside, spread, out=np.zeros_like(spread), where=spread > 0)
         distances = pairwise_distances(numbers[member].mean(axis=0, keepdims=True), known_means)[0]
-        rule, precision, recall = _rule(units, features, member)
+        bounds = _rule(units, member)
+        under = np.ones(len(all_numbers), dtype=bool)
+        for feature, (above, at_most) in bounds.items():
+            values = preprocessor.readable_feature(all_numbers, feature)
+            under &= (values > above) & (values <= at_most)
+        all_members = all_labels == cluster
+        hits = int(np.sum(under & all_members))
         profiles.append(
             ClassProfile(
                 cluster=int(cluster),
-                name=_name(cluster),
-                size=int(member.sum()),
-                share=float(member.sum() / unlabeled.sum()),
+                name=f"new {first_name + cluster}",
+                size=int(all_members.sum()),
+                share=float(all_members.sum() / n_unlabeled),
                 stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits])),
                 nearest_known=classes[distances.argmin()],
                 differences=[
                     Difference(str(features[i]), float(inside[i]), float(outside[i]), float(standardized[i]))
                     for i in np.argsort(-np.abs(standardized), kind="stable")
                 ],
-                rule=rule,
-                rule_precision=precision,
-                rule_recall=recall,
+                rule=_in_words(bounds, features) or "no short rule",
+                rule_precision=hits / max(int(under.sum()), 1),
+                rule_recall=hits / int(all_members.sum()),
             )
         )
     return profiles
 
 
-def _name(cluster: int) -> str:
-    return f"new {cluster + 1}"
+def _first_free_name(classes: NDArray) -> int:
+    """The number of the first discovered class: in a second round, "new 1" may be known already."""
+    known = (re.fullmatch(r"new (\d+)", str(name)) for name in classes)
+    return 1 + max((int(match[1]) for match in known if match), default=0)
 
 
 def _best_overlap(member: NDArray[np.bool_], partition: NDArray) -> float:
@@ -550,22 +570,39 @@ def _best_overlap(member: NDArray[np.bool_], partition: NDArray) -> float:
     return max(np.sum(member & c) / np.sum(member | c) for c in candidates)
 
 
-def _rule(units: NDArray, features: list[Feature], member: NDArray[np.bool_]) -> tuple[str, float, float]:
-    """The leaf of a shallow tree that marks the class best, as conditions, with its precision and recall."""
+def _rule(units: NDArray, member: NDArray[np.bool_]) -> dict[int, tuple[float, float]]:
+    """The leaf of a shallow tree that marks the class best: the bounds (above, at most) of some features.
+
+    Each bound has no more digits than it takes to tell the same rows apart: what is printed is what is measured.
+    """
     tree = DecisionTreeClassifier(max_depth=3, min_samples_leaf=2, class_weight="balanced", random_state=0)
     leaf_of = tree.fit(units, member).apply(units)
     leaves, position = np.unique(leaf_of, return_inverse=True)
     hits = np.bincount(position, weights=member)
-    sizes = np.bincount(position)
-    best = int(np.argmax(hits / (sizes + member.sum())))  # half of the F1 score
-    node, path = 0, []
-    nodes = tree.tree_
-    while node != leaves[best]:
-        left = _reaches(nodes, nodes.children_left[node], leaves[best])
-        path.append((nodes.feature[node], nodes.threshold[node], left))
-        node = nodes.children_left[node] if left else nodes.children_right[node]
-    precision, recall = hits[best] / sizes[best], hits[best] / member.sum()
-    return _conditions(path, features) or "no short rule", float(precision), float(recall)
+    best = leaves[int(np.argmax(hits / (np.bincount(position) + member.sum())))]  # half of the F1 score
+    bounds: dict[int, tuple[float, float]] = {}
+    node, nodes = 0, tree.tree_
+    while node != best:
+        feature = int(nodes.feature[node])
+        threshold = _short(nodes.threshold[node], units[:, feature])
+        above, at_most = bounds.get(feature, (-np.inf, np.inf))
+        if _reaches(nodes, nodes.children_left[node], best):
+            bounds[feature] = (above, min(at_most, threshold))
+            node = nodes.children_left[node]
+        else:
+            bounds[feature] = (max(above, threshold), at_most)
+            node = nodes.children_right[node]
+    return bounds
+
+
+def _short(threshold: float, values: NDArray) -> float:
+    """The number with the fewest digits, three or more, that is on the same side of all values."""
+    below = values <= threshold
+    for digits in range(3, 17):
+        rounded = float(f"{threshold:.{digits}g}")
+        if np.array_equal(values <= rounded, below):
+            return rounded
+    return float(threshold)
 
 
 def _reaches(nodes: Any, node: int, leaf: int) -> bool:
@@ -575,23 +612,20 @@ def _reaches(nodes: Any, node: int, leaf: int) -> bool:
     return bool(left >= 0) and (_reaches(nodes, left, leaf) or _reaches(nodes, right, leaf))
 
 
-def _conditions(path: Sequence[tuple[int, float, bool]], features: list[Feature]) -> str:
-    """Conditions along a path of (feature, threshold, below), at most two for each number."""
-    bounds: dict[int, list[float]] = {}  # feature -> (above, at most)
-    for feature, threshold, below in path:
-        bound = bounds.setdefault(feature, [-np.inf, np.inf])
-        bound[below] = min(bound[1], threshold) if below else max(bound[0], threshold)
+def _in_words(bounds: Mapping[int, tuple[float, float]], features: list[Feature]) -> str:
+    """Bounds (above, at most) of some features as conditions."""
     parts = []
     for number, (above, at_most) in bounds.items():
         column, category = features[number]
+        low, high = (np.format_float_positional(bound, trim="-") for bound in (above, at_most))
         if category is not None:
             parts.append(f"{column} is {'' if np.isfinite(above) else 'not '}{category}")
         elif np.isinf(above):
-            parts.append(f"{column} <= {at_most:.4g}")
+            parts.append(f"{column} <= {high}")
         elif np.isinf(at_most):
-            parts.append(f"{column} > {above:.4g}")
+            parts.append(f"{column} > {low}")
         else:
-            parts.append(f"{above:.4g} < {column} <= {at_most:.4g}")
+            parts.append(f"{low} < {column} <= {high}")
     return " and ".join(parts)
 
 

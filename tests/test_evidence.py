@@ -204,13 +204,13 @@ def test_a_budget_of_no_time_measures_nothing(tiny):
 
 
 def test_names_that_do_not_exist(tiny):
-    with pytest.raises(ValueError, match="there is no table 'nope'; choose from clust"):
+    with pytest.raises(ValueError, match="there is no table 'nope'; choose from 'clust'"):
         runner.pending_jobs(["nope"])
     with pytest.raises(ValueError, match="there is no data set 'mnist'"):
         runner.pending_jobs(datasets=["mnist"])
-    with pytest.raises(ValueError, match="there is no method 'DBSCAN'; choose from k-means"):
+    with pytest.raises(ValueError, match="there is no method 'DBSCAN'; choose from 'k-means'"):
         runner.pending_jobs(methods=["DBSCAN"])
-    with pytest.raises(ValueError, match="there is no cell clust / DBSCAN; choose from k-means"):
+    with pytest.raises(ValueError, match="there is no cell clust / DBSCAN; choose from 'k-means'"):
         runner.verify("clust", "digits", "DBSCAN")
     with pytest.raises(ValueError, match="not measured on 'letter', but on digits"):
         runner.verify("clust", "letter", "k-means")

@@ -114,7 +114,7 @@ def _check_names(what: set[str], datasets: set[str], methods: set[str]) -> None:
     }
     for (kind, there), asked in zip(choices.items(), (what, datasets, methods), strict=True):
         for name in sorted(asked - set(there)):
-            raise ValueError(f"there is no {kind} {name!r}; choose from {', '.join(there)}")
+            raise ValueError(f"there is no {kind} {name!r}; choose from {', '.join(map(repr, there))}")
 
 
 def forget(
@@ -321,7 +321,7 @@ def verify(
     -------
     DataFrame
         origin, metric, runs, paper, stored, now (percent, or a number of classes), same: whether every run gave what is
-        stored, to the digits stored; None where nothing is stored.
+        stored, to the digits stored; None where not all of them are stored. ``attrs["source"]`` says which data it was.
     """
     stored_table, stored_method = measured_as(table, method)
     cells = [
@@ -331,10 +331,14 @@ def verify(
     ]
     if not cells:
         here = [e for e in experiments.experiment_list() if e.table == stored_table]
-        hint = "" if variant or not any(e.variant for e in here) else f" without a variant such as {here[0].variant!r}"
+        of_method = [e for e in here if stored_method in _row_methods(e)]
+        if of_method and variant:
+            raise ValueError(f"{table} / {method} has no variant {variant!r}{_such_as(e.variant for e in of_method)}")
+        if of_method:
+            raise ValueError(f"{table} / {method} needs a variant{_such_as(e.variant for e in of_method)}")
         there = dict.fromkeys(name for e in here for name in _row_methods(e))
         there = there or dict.fromkeys(e.table for e in experiments.experiment_list())
-        raise ValueError(f"there is no cell {table} / {method}{hint}; choose from {', '.join(there)}")
+        raise ValueError(f"there is no cell {table} / {method}; choose from {', '.join(map(repr, there))}")
     if dataset not in cells[0].datasets:
         raise ValueError(f"{table} / {method} is not measured on {dataset!r}, but on {', '.join(cells[0].datasets)}")
     paper = paper_results()
@@ -365,14 +369,21 @@ def verify(
                     "metric": metric,
                     "runs": len(values),
                     "paper": figures.iloc[0] if len(figures) else float("nan"),
-                    "stored": centre(stored),
+                    "stored": float("nan") if stored.isna().any() else centre(stored),  # else of other runs
                     "now": centre(values),
-                    "same": None if stored.isna().all() else bool((values - stored).abs().max() < 1e-4),
+                    "same": None if stored.isna().any() else bool((values - stored).abs().max() < 1e-4),
                 }
             )
     if not out:
         raise ValueError(f"the search behind {table} / {method} on {dataset} is not finished: ncd reproduce search")
-    return pd.DataFrame(out)
+    found = pd.DataFrame(out)
+    found.attrs["source"] = now["source"].iloc[0]
+    return found
+
+
+def _such_as(variants: Iterable[str]) -> str:
+    first = next(filter(None, variants), None)
+    return "" if first is None else f", such as {first!r}"
 
 
 def _provenance(problem: NCDProblem, table, method, setting, origin, variant, params) -> dict[str, Any]:

@@ -42,7 +42,10 @@ def load_results(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     >>> {"table", "dataset", "source", "method", "seed", "acc", "ncdlib"} <= set(runs.columns)
     True
     """
-    runs = run_store(folder).rows().reindex(columns=list(RUN_COLUMNS))
+    runs = run_store(folder).rows()
+    if missing := set(RUN_KEY) - set(runs.columns):
+        raise ValueError(f"{run_store(folder).path} holds no measurements: it has no column {min(missing)!r}")
+    runs = runs.reindex(columns=list(RUN_COLUMNS))
     runs = runs.astype(dict.fromkeys(SCORES, float))
     return runs.assign(variant=runs["variant"].astype(object).fillna(""))
 
