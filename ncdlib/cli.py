@@ -226,7 +226,7 @@ def verify(
     cell = runner.verify(table, dataset, method, runs=runs, variant=variant)
     typer.echo(cell.round(1).to_string(index=False, na_rep="-"))
     if cell.attrs["source"] != "original":
-        typer.echo(f"the data set {dataset} is a variant here: {cell.attrs['source']}")
+        typer.echo(f"data: {cell.attrs['source']}")
 
 
 @app.command()

@@ -216,6 +216,29 @@ def test_names_that_do_not_exist(tiny):
         runner.verify("clust", "letter", "k-means")
 
 
+@pytest.mark.parametrize(
+    ("variant", "message"),
+    [("", "needs a variant, such as 'split 1'"), ("no", "has no variant 'no', such as 'split 1'")],
+)
+def test_verify_names_a_variant(variant, message):
+    with pytest.raises(ValueError, match=message):
+        runner.verify("letter_splits", "letter", "PBN", variant=variant)
+
+
+def test_verify_compares_the_same_runs(tiny):
+    runner.reproduce(runner.pending_jobs(methods=["k-means"], runs=1), verbose=False)
+    known, more = (runner.verify("clust", "digits", "k-means", runs=n) for n in (1, 2))
+    assert known["same"].all() and known["stored"].notna().all()
+    assert more["same"].isna().all() and more["stored"].isna().all()  # the mean of one run says nothing about two
+
+
+def test_a_file_of_something_else_is_no_result(tmp_path, monkeypatch):
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    (tmp_path / "runs.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="runs.csv holds no measurements: it has no column 'dataset'"):
+        load_results()
+
+
 def with_other_novel_labels(problem):
     """The same rows; what the novel ones are called is shuffled."""
     rng = np.random.default_rng(0)
@@ -439,7 +462,9 @@ def test_reproduce_and_verify(ncd, tiny):
     assert (code, out.split(",")[0]) == (0, "2 rows measured")
     code, out = ncd("verify", "clust", "--dataset", "digits", "--method", "k-means", "--runs", "2")
     assert code == 0 and out.splitlines()[0].split() == ["origin", "metric", "runs", "paper", "stored", "now", "same"]
-    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["True"] * 3
+    *cells, source = out.splitlines()[1:]
+    assert [line.split()[-1] for line in cells] == ["True"] * 3
+    assert source.startswith("data: ")  # not a file of the paper's data sets
 
 
 def test_summary(ncd):
