@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from packaging.version import Version
 from distributed import LocalCluster
 from faults import full_disk, read_only
 from typer.testing import CliRunner
@@ -95,6 +96,12 @@ def test_every_stored_row_has_its_provenance(stored):
     assert stored["params"].map(json.loads).map(type).eq(dict).all()
     variant_data = stored["dataset"].isin(["human", "census"])
     assert (stored["source"].ne("original") == variant_data).all()
+
+
+def test_no_stored_row_is_older_than_its_method(stored):
+    for method, version in declared.CHANGED_IN.items():
+        rows = stored[stored["method"].str.startswith(method)]
+        assert len(rows) and (rows["ncdlib"].map(Version) >= Version(version)).all(), method
 
 
 def test_every_stored_row_belongs_to_a_declared_experiment(stored):
