@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from packaging.version import Version
 from distributed import LocalCluster
 from faults import full_disk, read_only
+from packaging.version import Version
 from typer.testing import CliRunner
 
 import ncdlib
