@@ -100,7 +100,7 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
         header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
         names = [name or f"Unnamed: {i}" for i, name in enumerate(header)]  # as pandas names them
         options |= {"na_values": {n: MISSING_LABELS if n == label_column else MISSING_VALUES for n in names}}
-        options |= {"dtype": {label_column: "category"} if label_column in names else None}
+        options |= {"dtype": {label_column: str} if label_column in names else None}
         with warnings.catch_warnings(record=True) as caught:
             # In one piece: read by pieces, a column may be numbers here and text there.
             table = pd.read_csv(path, low_memory=False, index_col=False, **options)
