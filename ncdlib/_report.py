@@ -110,7 +110,8 @@ def _means(difference: Difference) -> tuple[str, str]:
     digits = 1 - math.floor(math.log10(spread))
     if digits > 6:  # tiny numbers
         return f"{inside:.3g}", f"{outside:.3g}"
-    return f"{inside:,.{max(digits, 0)}f}", f"{outside:,.{max(digits, 0)}f}"
+    mark = "," if max(abs(inside), abs(outside)) >= 10_000 else ""  # for thousands, but not in a year
+    return f"{inside:{mark}.{max(digits, 0)}f}", f"{outside:{mark}.{max(digits, 0)}f}"
 
 
 def _profile(profile: ClassProfile, n_unlabeled: int) -> str:

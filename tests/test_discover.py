@@ -129,8 +129,8 @@ def test_rules_read_well():
 
 
 def test_means_are_written_with_the_digits_that_matter():
-    assert _means(Difference("year", 2016.83, 2011.91, 1.6)) == ("2,016.8", "2,011.9")
-    assert _means(Difference("amount", 2951.3, 1033.2, 1.5)) == ("2,951", "1,033")
+    assert _means(Difference("year", 2016.83, 2011.91, 1.6)) == ("2016.8", "2011.9")
+    assert _means(Difference("amount", 12951.3, 1033.2, 1.5)) == ("12,951", "1,033")
     assert _means(Difference("colour is red", 0.931, 0.04, 2.0)) == ("0.93", "0.04")
     assert _means(Difference("tiny", 2e-12, 1e-12, 1.0)) == ("2e-12", "1e-12")
     assert _means(Difference("same", 5.0, 5.0, 0.0)) == ("5", "5")
