@@ -168,7 +168,7 @@ def as_labels(column: pd.Series) -> pd.Series:
         text = numbers.convert_dtypes().astype(object)
     values = [None if gone else value for value, gone in zip(text, missing, strict=True)]
     values = np.array([*values, None], dtype=object)  # the last one for the code -1
-    return pd.Series(values[column.cat.codes], index=column.index, name=column.name)
+    return pd.Series(values[column.cat.codes], index=column.index, name=column.name, dtype=object)
 
 
 def _is_utf8(path: Path) -> bool:

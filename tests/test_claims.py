@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ncdlib
 from ncdlib.evidence import CLAIMS, compare_with_paper, ledger, load_results, paper_results
 from ncdlib.evidence.claims import (
     CHAPTER_OF,
@@ -343,14 +344,18 @@ def test_a_peak_that_is_not_the_highest_holds_in_part(tmp_path, curve, verdict):
     ids=["PBN", "other", "same"],
 )
 def test_whose_hidden_score_tells_more_of_the_novel_one(tmp_path, slope_pbn, slope_other, verdict):
-    trials = [{"trial": t, "fold": 0, "params": "{}", "score_known": t / 20, "score_estimated": 0} for t in range(20)]
+    trials = [{"trial": t, "params": "{}", "score_known": t / 20, "score_estimated": 0} for t in range(20)]
     noise = np.random.default_rng(0).normal(size=20) / 50
     runs = []
     for method, slope in (("PBN", slope_pbn), (MENDED, slope_other)):
         for dataset in DATASETS:
             path = search_path(Search(method, dataset, "known"), tmp_path)
             path.parent.mkdir(exist_ok=True)
-            pd.DataFrame(trials).assign(n_clusters=5).to_csv(path, index=False)
+            folds = (
+                pd.DataFrame(trials).assign(fold=fold, n_clusters=5)
+                for fold in range(ncdlib.DATASETS[dataset].n_splits)
+            )
+            pd.concat(folds).to_csv(path, index=False)
             for t in range(20):
                 cell = {"table": "letter_corr", "dataset": dataset, "method": method, "origin": "searched", "seed": t}
                 runs.append(dict.fromkeys(RUN_COLUMNS) | cell | {"variant": "", "ari": slope * t / 20 + noise[t]})
