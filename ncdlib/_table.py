@@ -105,8 +105,14 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
             # In one piece: read by pieces, a column may be numbers here and text there.
             table = pd.read_csv(path, low_memory=False, index_col=False, **options)
         if any(issubclass(warning.category, pd.errors.ParserWarning) for warning in caught):  # rows are longer
-            text = {"dtype": str, "names": [*names, "surplus"], "usecols": ["surplus"], "header": 0}
-            surplus = pd.read_csv(path, **options | text | {"na_values": [""]})["surplus"]
+            rest = {
+                "names": range(len(names) + 1),
+                "usecols": [len(names)],
+                "dtype": str,
+                "na_values": [""],
+                "header": 0,
+            }
+            surplus = pd.read_csv(path, **options | rest).iloc[:, 0]
             if surplus.notna().any():  # else a separator ends each row
                 raise ValueError(f"its rows have more fields than its header has names ({len(names)})")
     except ValueError as error:
@@ -130,7 +136,7 @@ def _decimal_commas(column: pd.Series) -> pd.Series:
     if numbers.empty or numbers.isna().any():
         return column
     with_comma = text[text.str.contains(",")]
-    if with_comma.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+").all():
+    if len(with_comma) and with_comma.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+").all():
         example = with_comma.iloc[0]
         raise ValueError(
             f"the column {column.name!r} has numbers like {example}: write {example.replace(',', '')} if the comma "
