@@ -117,7 +117,8 @@ def deep(method: str, *, clusters_of: str = "test rows"):
         began = time.perf_counter()
         k: int | None = _true_k(problem)
         if setting == "estimated":
-            k = _k_from_features(problem) if method == "TabularNCD" else None
+            # The published hyperparameters of TabularNCD come with their number of clusters.
+            k = params.get("n_clusters") or _k_from_features(problem) if method == "TabularNCD" else None
         on_train = clusters_of == "train rows"
         estimator = ESTIMATORS[method](n_clusters=k or "silhouette", verbose=False, **_shared(method, params))
         own = {name: value for name, value in params.items() if name not in estimator._shared}
