@@ -270,9 +270,7 @@ def test_columns_without_meaning_are_refused_by_name(column, message):
 
 
 def test_all_refused_columns_are_named_at_once():
-    X = pd.DataFrame(
-        {"x": np.arange(100.0), "who": [f"Mr {i}" for i in range(100)], "when": ["2024-01-02"] * 99 + ["2"]}
-    )
+    X = pd.DataFrame({"x": np.arange(100.0), "who": [f"Mr {i}" for i in range(100)]})
     X["when"] = [f"2024-{i % 12 + 1:02d}-01" for i in range(100)]
     with pytest.raises(ValueError, match="the column 'who' is text .*; the column 'when' holds dates"):
         TablePreprocessor().fit(X)
