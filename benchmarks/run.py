@@ -1,6 +1,6 @@
 """Every claim about speed and memory, measured: each against an honest reference in the same run.
 
-``make bench`` (or ``ncd bench``) prints a table and writes ``benchmarks/results.csv``; ``--quick`` repeats less.
+``make bench`` (or ``ncd bench``) prints a table and writes ``benchmarks/results.csv``; ``--quick`` prints it only.
 A ratio is the reference's time over ours, measured alternately and repeated; the median counts, the range is shown.
 """
 
@@ -370,7 +370,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ncd bench", description="Measure the package's speed and memory.")
     parser.add_argument("--quick", action="store_true", help="fewer repeats, smaller sizes, no build of the book")
     parser.add_argument("--only", default="", help="run only the groups whose name contains this")
-    parser.add_argument("-o", "--output", type=Path, default=HERE / "results.csv")
+    parser.add_argument("-o", "--output", type=Path, help="by default benchmarks/results.csv; with --quick, none")
     options = parser.parse_args(arguments)
     os.environ["OMP_NUM_THREADS"] = "1"  # for the processes started from here
     import torch
@@ -406,7 +406,8 @@ def main(arguments: list[str] | None = None) -> int:
                     f"{r.name:66} {r.median:9.3g} {spread:>19} {r.unit:9} {target:>8}  {r.met:6} {r.note}",
                     flush=True,
                 )
-    save(results, options.output, keep_others=bool(options.only))
+    if options.output or not options.quick:
+        save(results, options.output or HERE / "results.csv", keep_others=bool(options.only))
     missed = [r.name for r in results if r.met == "MISSED"]
     print(f"{len(results)} measurements, {len(missed)} targets missed" + "".join(f"\n  missed: {m}" for m in missed))
     print(f"peak memory of this run: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB")

@@ -11,6 +11,9 @@ import os
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -115,7 +118,8 @@ def discover(
     if output is not None and any(output.suffix.lower() in endings for endings in OTHER_FILES.values()):
         raise ValueError(f"cannot write {output}: give a name that ends in .csv or .parquet")
     _check_jobs(jobs)
-    try:
+    how = "the same command goes on" if store else "with --store FILE, the same command would go on"
+    with _one_line_when_stopped(f"{how} where the search was"):
         rows, found = discover_file(
             table,
             label_column,
@@ -129,10 +133,6 @@ def discover(
             max_rows=max_rows or MAX_ROWS,
             random_state=seed,
         )
-    except KeyboardInterrupt:
-        how = "the same command goes on" if store else "with --store FILE, the same command would go on"
-        typer.echo(f"\nstopped; {how} where the search was", err=True)
-        raise typer.Exit(130) from None
     labels = found.to_frame()
     known = (
         labels["label"][~labels["discovered"]].value_counts().sort_index().sort_values(ascending=False, kind="stable")
@@ -153,6 +153,18 @@ def discover(
             labeled.to_parquet(file) if is_parquet(output) else labeled.to_csv(file, index=False)
     if report is not None:
         found.report(report)
+
+
+@contextmanager
+def _one_line_when_stopped(message: str) -> Iterator[None]:
+    """Ctrl-C ends the command with one line that says what is kept."""
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "[0-9]+ tasks .* have been cancelled")  # joblib's word for the same
+            yield
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; {message}", err=True)
+        raise typer.Exit(130) from None
 
 
 def _check_jobs(jobs: int) -> None:
@@ -201,14 +213,11 @@ def reproduce(
         return
     deadline = None if budget is None else time.time() + 60 * budget
     n_rows = 0
-    try:
-        with _dask_cluster(dask):
-            # A search that is finished makes new cells possible: look again until nothing more can be done.
-            while n_new := runner.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
-                n_rows += n_new
-    except KeyboardInterrupt:
-        typer.echo(f"\nstopped; all that was finished is in {results_folder()}: the same command goes on", err=True)
-        raise typer.Exit(130) from None
+    kept = f"all that was finished is in {results_folder()}: the same command goes on"
+    with _one_line_when_stopped(kept), _dask_cluster(dask):
+        # A search that is finished makes new cells possible: look again until nothing more can be done.
+        while n_new := runner.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
+            n_rows += n_new
     typer.echo(f"{n_rows} rows measured, in {results_folder()}; what is missing now: ncd reproduce --dry-run")
 
 

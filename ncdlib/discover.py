@@ -452,7 +452,7 @@ def _dask_cluster(address: str | None) -> Iterator[None]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise ValueError("a Dask cluster needs Dask: pip install 'ncdlib[dask]'") from error
+        raise ValueError("a Dask cluster needs Dask: pip install 'dask[distributed]'") from error
     with Client(address, timeout=10), parallel_config(backend="dask"):
         yield
 

@@ -125,6 +125,34 @@ def plot_images(
     return fig
 
 
+def plot_discovered(images: NDArray, clusters: ArrayLike, classes: ArrayLike, *, n_shown: int = 28) -> Figure:
+    """Show the first images of each cluster, with a frame around those not of the class that most of it has.
+
+    Parameters
+    ----------
+    images : array of shape (n_rows, height, width)
+    clusters, classes : array of shape (n_rows,)
+        The cluster of each row, and its true class, which is for the frames only.
+    n_shown : int, default=28
+        Images of each cluster.
+
+    Examples
+    --------
+    >>> from ncdlib import load_dataset
+    >>> from ncdlib.plots import plot_discovered
+    >>> problem = load_dataset("digits")
+    >>> figure = plot_discovered(problem.images, problem.y_true % 3, problem.y_true)
+    """
+    clusters, classes = np.asarray(clusters), np.asarray(classes)
+    groups, strangers = {}, {}
+    for cluster in np.unique(clusters):
+        members = np.flatnonzero(clusters == cluster)
+        names, counts = np.unique(classes[members], return_counts=True)
+        groups[f"cluster {cluster}"] = images[members[:n_shown]]
+        strangers[f"cluster {cluster}"] = classes[members[:n_shown]] != names[counts.argmax()]
+    return plot_images(groups, outlined=strangers)
+
+
 def plot_matching(y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int, str] | None = None) -> Figure:
     """Show how many rows of each class are in each cluster, with the cells of the best matching framed.
 

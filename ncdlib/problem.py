@@ -96,6 +96,8 @@ class NCDProblem:
                 f"X has {self.X.shape[1]} columns, X_test {self.X_test.shape[1]}, "
                 f"and there are {len(self.feature_names)} feature names"
             )
+        if UNLABELED in (*self.known_classes, *self.novel_classes):
+            raise ValueError(f"no class can be coded as {UNLABELED}: that is the mark of unlabelled rows")
         both = set(self.known_classes) & set(self.novel_classes)
         if both:
             raise ValueError(f"classes cannot be both known and novel: {self._names(sorted(both))}")
@@ -260,6 +262,9 @@ class NCDProblem:
 
 
 def possible_folds(n_known: int, n_hidden: int, n_splits: int) -> tuple[int, int]:
-    """Return the wanted numbers of hidden classes and splits, lowered to what the known classes allow."""
+    """Return the wanted numbers of hidden classes and splits, lowered to what the known classes allow.
+
+    Two known classes allow no search: one hidden class cannot be told from another.
+    """
     n_hidden = max(1, min(n_hidden, n_known - 1))
     return n_hidden, min(n_splits, comb(n_known, n_hidden))

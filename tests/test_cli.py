@@ -103,3 +103,11 @@ def test_bench_measures_one_group(tmp_path):
     header, *rows = path.read_text().splitlines()
     assert header == columns
     assert [row.split(",")[0] for row in rows] == ["peak", "NCD k-means against k-means"]
+
+
+@pytest.mark.parametrize("command", [["reproduce"], ["discover", "mine.csv", "--label-column", "class"]])
+def test_no_processes_are_refused(monkeypatch, capsys, command):
+    monkeypatch.setattr(sys, "argv", ["ncd", *command, "--jobs", "0"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2 and "--jobs 0 would do nothing" in capsys.readouterr().err

@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
@@ -388,6 +390,33 @@ def test_command_line_with_a_search_and_parquet(csv_file, tmp_path):
     assert "search: 100%" in done.output and "best score" in done.output  # the progress bar
     assert len(pd.read_csv(tmp_path / "search.csv")) == 5
     assert "ncd_label" in pd.read_parquet(tmp_path / "labels.parquet")
+
+
+def test_ctrl_c_is_one_line_and_the_same_command_goes_on(csv_file, tmp_path):
+    """As in a terminal: the signal goes to the command and to its workers."""
+    store = tmp_path / "search.csv"
+    command = [Path(sys.executable).with_name("ncd"), "discover", csv_file, "--label-column", "class"]
+    command += ["--jobs", "2", "--store", store, "--clusters", "3", "--trials"]
+    process = subprocess.Popen(
+        [*command, "500"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # also behind a shell's "&"
+    )
+    while not store.exists() or len(store.read_text().splitlines()) < 10:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    *progress, last = filter(None, errors.splitlines())
+    assert last == "stopped; the same command goes on where the search was"
+    assert [line for line in progress if not line.startswith("search: ")] == []
+    before = store.read_text()
+    done = subprocess.run([*command, "1"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert store.read_text().startswith(before)
 
 
 def test_labels_of_a_file(tmp_path):

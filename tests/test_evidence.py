@@ -269,7 +269,7 @@ def test_novel_labels_enter_no_selection(monkeypatch, tmp_path):
     trials, chosen, rows = [], [], []
     for number, version in enumerate((problem, shuffled)):
         folder = tmp_path / str(number)
-        monkeypatch.setattr(runner, "_problem", lambda name, version=version: version)
+        monkeypatch.setattr(runner, "load_problem", lambda name, version=version: version)
         runner.run_job(runner.Job(search, "digits"), folder=folder)
         trials.append(load_trials(search, folder))
         chosen.append([best_params("PBN", "digits", setting, folder) for setting in ("known", "estimated")])

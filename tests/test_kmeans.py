@@ -47,6 +47,12 @@ def test_draws_look_at_the_nearest_centroid_known_or_drawn():
     assert np.array_equal(drawn, [expected, expected])
 
 
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_no_row_is_drawn_twice_while_others_are_left(power):
+    drawn = draw_centroids(np.arange(6.0)[:, None], 4, power=power, n_draws=500, rng=np.random.RandomState(0))
+    assert all(len(np.unique(draw)) == 4 for draw in drawn)
+
+
 def test_without_known_centroids_the_first_row_is_drawn_uniformly():
     rows = np.array([[0.0], [1.0], [100.0]])
     drawn = draw_centroids(rows, 2, power=1, n_draws=9000, rng=np.random.RandomState(0))

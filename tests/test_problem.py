@@ -79,6 +79,7 @@ def test_impossible_splits_are_refused(problem, call, message):
         ({"images": np.zeros((5, 1, 1))}, "images has 5 rows, but y_true has 6 labels"),
         ({"feature_names": ["one"]}, "X has 2 columns, X_test 2, and there are 1 feature names"),
         ({"novel_classes": (2, 3)}, "both known and novel: bee"),
+        ({"known_classes": (-1, 1, 2)}, "no class can be coded as -1"),
         ({"novel_classes": (4,)}, "classes neither known nor novel: 3"),
         ({"known_classes": (1, 2, 3), "novel_classes": ()}, "at least one known and one novel class"),
     ],

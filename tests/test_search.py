@@ -358,6 +358,14 @@ def pbn_search(problem):
     )  # fmt: skip
 
 
+def test_the_final_model_counts_within_the_range_of_the_search(problem):
+    search = HiddenClassSearchCV(PBN(epochs=5, verbose=False), {"w": [0.5]}, n_iter=1, verbose=False)
+    search.set_params(k_range=range(7, 10)).fit(problem.X, problem.y)
+    assert search.n_clusters_ == search.best_estimator_.n_clusters_ in range(7, 10)
+    assert len(np.unique(search.labels_[problem.y == -1])) == search.n_clusters_
+    assert search.set_params(k_range=None).fit(problem.X, problem.y).n_clusters_ < 7
+
+
 def test_networks_are_trained_in_stacks(problem, pbn_search, monkeypatch):
     stacks = []
     original = PBN.fit_many

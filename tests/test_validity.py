@@ -265,6 +265,22 @@ def test_a_large_constant_column_hides_nothing(index):
         assert found.n_clusters == 3
 
 
+@pytest.mark.parametrize("move", [lambda X: X + 1e8, lambda X: X * 1e-9], ids=["shifted", "tiny"])
+def test_neither_origin_nor_unit_matter(move):
+    X, _ = make_blobs(300, centers=4, cluster_std=0.5, random_state=1)
+    indices = ("silhouette", "calinski_harabasz", "davies_bouldin", "dunn")
+    plain, moved = (estimate_n_clusters(rows, indices, range(2, 9), random_state=0) for rows in (X, move(X)))
+    assert moved.estimates == plain.estimates
+    for index in indices:
+        assert moved.scores[index] == pytest.approx(plain.scores[index], rel=1e-4)
+
+
+def test_clusters_of_one_point_each_are_the_best_there_are():
+    points = np.random.default_rng(0).normal(size=(5, 2))
+    found = estimate_n_clusters(np.repeat(points, 4, axis=0), ("calinski_harabasz", "silhouette"), range(2, 6))
+    assert found.estimates == {"calinski_harabasz": 5, "silhouette": 5}
+
+
 def test_a_flat_curve_has_no_elbow():
     """Two clusters leave nothing to gain: what lies apart otherwise is too near for any number of clusters."""
     X = np.array([[0.0], [1e-160], [2e-160], [3e-160], [1.0]])

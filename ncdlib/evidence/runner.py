@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -18,9 +17,8 @@ from tqdm.auto import tqdm
 
 import ncdlib
 from ncdlib._checks import one_known_class_allowed
-from ncdlib.datasets import load_dataset
 from ncdlib.evidence import experiments, protocols, store
-from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search
+from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search, load_problem
 from ncdlib.evidence.paper import PAPER_DATA, paper_results
 from ncdlib.evidence.tables import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
 from ncdlib.methods.spectral import NCDSpectralClustering
@@ -225,11 +223,6 @@ def plan(jobs: Sequence[Job], done: pd.DataFrame) -> list[str]:
     return [*lines, f"{sum(minutes):8.1f} min  in all, {len(jobs)} jobs, on one core"]
 
 
-@lru_cache(maxsize=8)
-def _problem(dataset: str) -> NCDProblem:
-    return load_dataset(dataset)
-
-
 def reproduce(
     jobs: Sequence[Job],
     *,
@@ -425,7 +418,7 @@ def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> 
     """The search as it is run for the evidence: folds of the paper's table, no novel label."""
     info = ncdlib.DATASETS[search.dataset]
     method, fixed, space = SEARCHES[search.method]
-    problem = _problem(search.dataset)
+    problem = load_problem(search.dataset)
     estimator = protocols.ESTIMATORS[method](verbose=False, **fixed)
     return HiddenClassSearchCV(
         estimator,
@@ -449,7 +442,7 @@ def _run_search(job: Job, trials: int | None, folder) -> int:
         if not mine:
             return 0
         before = len(RowStore(path, ("trial", "fold")).rows())
-        problem = _problem(job.dataset)
+        problem = load_problem(job.dataset)
         if search.method == experiments.NCD_SC:
             _tune_ncd_sc(problem, search.setting, n_iter, RowStore(path, ("trial", "fold")))
         else:
@@ -477,7 +470,7 @@ def _run_trials_on_novel(job: Job, folder) -> int:
     """Train a search's trials with no class hidden, and score them on the novel test rows, known k."""
     search: Search = job.task
     rows = store.run_store(folder)
-    problem = _problem(job.dataset)
+    problem = load_problem(job.dataset)
     trials = store.load_trials(search, folder).set_index("trial").loc[list(job.seeds)]
     method, fixed, _ = SEARCHES[search.method]
     key = {"table": CORRELATION, "dataset": job.dataset, "method": search.method, "setting": "known"}

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from ncdlib.datasets import DATASETS, find_files
 from ncdlib.evidence import runner
-from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, VERDICTS
+from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
 from ncdlib.evidence.experiments import MENDED
 from ncdlib.evidence.paper import PAPER_NAME_OF
 from ncdlib.evidence.tables import ORIGINS, compare_with_paper, show_table, within_tolerance
@@ -333,15 +333,15 @@ def _card(row, pages: Mapping[int, str], opened: bool, anchor: bool) -> str:
     for name in ALL_VIEWS:
         if getattr(row, f"{name}_verdict"):
             lines.append((_VIEW_NAMES[name], _badge(getattr(row, f"{name}_verdict")) + escape(getattr(row, name))))
-    if row.cells and row.without_variants != row.verdict:
+    if row.cells and row.without_variants not in (row.verdict, UNKNOWN):
         lines.append(("without Human and Census", _badge(row.without_variants)))
     for name, text in (("still missing", row.missing), ("data", row.caveat)):
         if text:
             lines.append((name, escape(text)))
     if row.chapter in pages:
-        here = "#rerun-this-row" if row.chapter >= 10 else ""
-        page = f"{pages[row.chapter]}.html"
-        lines.append(("measured in", f'<a href="{page}{here}">chapter {row.chapter}</a>'))
+        measured = row.cells and row.chapter >= 10
+        page = f"{pages[row.chapter]}.html" + ("#rerun-this-row" if measured else "")
+        lines.append(("measured in" if row.cells else "shown in", f'<a href="{page}">chapter {row.chapter}</a>'))
     if row.cells:
         lines.append(("measure it again", "<br>".join(f"<code>{escape(c)}</code>" for c in _commands(row.cells))))
     rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in lines)
@@ -359,7 +359,8 @@ def _commands(cells: str) -> list[str]:
     for cell in cells.split("; "):
         table, method = cell.split(" / ")
         if table == runner.CORRELATION:
-            commands.append(f'ncd reproduce {table} --methods "{method}"')
+            again = f'ncd reproduce {table} --datasets pendigits --methods "{method}" --again'
+            commands.append(f"cp -r results copy; NCDLIB_RESULTS=copy {again}")
         elif table == "perf_wrt_share":
             commands.append(
                 f'ncd verify {table} --dataset letter --method "{method}" --variant "7 novel, combination 0"'

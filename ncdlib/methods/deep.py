@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -181,7 +182,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         order = sorted(range(len(models)), key=lambda i: models[i].latent_dim_)
         size = self._stack_size(X32.shape[1])
         total = len(models) * self._n_epochs
-        with tqdm(total=total, desc=f"{type(self).__name__} epochs", disable=not self.verbose, delay=3) as progress:
+        bar = tqdm(total=total, desc=f"{type(self).__name__} epochs", delay=3) if self.verbose else nullcontext()
+        with bar as progress:
             for start in range(0, len(models), size):
                 self._train_stack([models[i] for i in order[start : start + size]], X32, codes, progress)
         for model in models:
@@ -195,7 +197,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         units = 4 * n_features  # encoder and decoder: 2 * (3/4 + 1/2) and the latent and output layers
         return int(np.clip(FLOATS_IN_A_STACK // (units * self.batch_size), 1, 20))
 
-    def _train_stack(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64], progress: tqdm) -> None:
+    def _train_stack(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64], progress: tqdm | None) -> None:
         try:
             device = torch.device(self.device)
             rows = self._training_rows(codes)

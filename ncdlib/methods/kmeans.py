@@ -59,7 +59,8 @@ def draw_centroids(
         nearest = np.tile(nearest, (n_draws, 1))  # squared distance to the nearest centroid so far
     drawn = np.empty((n_draws, n_centroids), dtype=np.intp)
     for j in range(n_centroids):
-        cumulated = (nearest ** (power / 2)).cumsum(axis=1, dtype=np.float64)
+        weights = np.where(nearest > 0, nearest ** (power / 2), 0)  # a row that is drawn is not drawn again
+        cumulated = weights.cumsum(axis=1, dtype=np.float64)
         # No row is left away from all centroids (duplicates): draw any.
         cumulated[cumulated[:, -1] == 0] = np.arange(1, len(X) + 1)
         ticket = rng.uniform(size=n_draws) * cumulated[:, -1]
@@ -97,7 +98,8 @@ def k_means_from(
     rows = (rows / scale).astype(np.float32)
     norms = row_norms(rows, squared=True)
     tolerance = tol * rows.var(axis=0).mean()
-    # Far below any difference that matters: a row between two centroids goes to the first, not to both.
+    # A row between two centroids goes to the first, not to both. As single precision itself, it blurs clusters that are
+    # smaller than a few thousandths of the extent of all rows.
     tie_break = np.arange(starts.shape[1], dtype=np.float32)[:, None] * norms.max() * np.float32(1e-7)
     best_score = np.inf
     for i, centers in enumerate(((starts - mean) / scale).astype(np.float32)):
@@ -223,7 +225,9 @@ class NCDKMeans(NCDEstimator):
         # centroid pulls the novel ones. It does here: known centroids take no part in the assignment. Measured on the
         # seven data sets, this gives the paper's appendix table (Pendigits 74.0 here, 72.7 there), the other way not
         # (81.4). With update="known_and_novel", rows are partitioned by the novel centroids alone afterwards, as in
-        # the last line of the paper's algorithm.
+        # the last line of the paper's algorithm. The new centroids are drawn from the unlabelled rows, as in the text;
+        # the authors' class draws them from the rows on which it converges, so from all with on="all". That moves
+        # m feat (known and novel: 92.2 here, 82.0 so, 84.1 in the paper), and little else beyond the runs' spread.
         n_moving = len(known_means) if self.update == "known_and_novel" else 0
         X_converge = X if self.on == "all" else X_unlabeled
         draws = draw_centroids(X_unlabeled, k, power=self.draw_power, n_draws=self.n_init, rng=rng, known=known_means)

@@ -37,6 +37,7 @@ from ncdlib.selection.validity import estimate_n_clusters
 
 SigmaRule = Literal["paper", "authors"]
 
+SMALLEST_S_MIN = 1e-6  # with less, eigenvalues crowd at 1 so closely that ARPACK misses some
 BLOCK_ROWS = 256
 """Rows of a matrix worked on at once: few enough for the processor's cache."""
 
@@ -54,7 +55,7 @@ def spectral_embedding(
     X : array of shape (n_samples, n_features)
     n_components : int
         Number of eigenvectors, not counting the first. There are n_samples - 1; asking for more gives these.
-    s_min : float in ]0, 1[, default=0.6
+    s_min : float in [1e-6, 1[, default=0.6
         Similarity of two rows that are as far apart as the longest edge of the minimum spanning tree is long.
     sigma_rule : {"paper", "authors"}, default="paper"
         How `s_min` gives the kernel's width: ``sigma = d_max / sqrt(-2 ln s_min)`` as the paper has it, or
@@ -123,8 +124,8 @@ def cluster_embedding(
 def _check_embedding_options(n_components: int | None, s_min: float | None, sigma_rule: str) -> None:
     if n_components is not None and not (isinstance(n_components, int | np.integer) and n_components >= 1):
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
-    if s_min is not None and not (isinstance(s_min, Real) and 0 < s_min < 1):
-        raise ValueError(f"s_min must be strictly between 0 and 1, got {s_min!r}")
+    if s_min is not None and not (isinstance(s_min, Real) and SMALLEST_S_MIN <= s_min < 1):
+        raise ValueError(f"s_min must be at least {SMALLEST_S_MIN:g} and below 1, got {s_min!r}")
     if sigma_rule not in ("paper", "authors"):
         raise ValueError(f"sigma_rule must be 'paper' or 'authors', got {sigma_rule!r}")
 
@@ -203,6 +204,8 @@ def _embed(
 
     # The first eigenvector is known, D^1/2 1 with eigenvalue 1. Moving it to -2, below all others, leaves exactly the
     # wanted ones on top, even where eigenvalues crowd near 1 and a solver would return any rotation of them.
+    # NOTE[DIFF] The paper's formulas keep the diagonal of A and this eigenvector, and the work it follows scales the
+    # rows of the embedding to length one. The authors' code does none of this.
     first = (root / np.linalg.norm(root)).astype(np.float32)
     matrix = out.T  # symmetric; BLAS and LAPACK want columns
     if n_components * 20 < n:
@@ -316,7 +319,7 @@ class SpectralClustering(_SpectralBase):
     n_clusters : int or str, default=8
         Number of clusters, or the name of the validity index that estimates it (such as "silhouette") in the
         embedding, or among the rows as they are if `n_components` is None.
-    s_min : float in ]0, 1[, default=0.6
+    s_min : float in [1e-6, 1[, default=0.6
         Similarity of two rows that are as far apart as the longest edge of the minimum spanning tree is long.
     n_components : int, default=None
         Dimension of the embedding; the number of clusters by default.
@@ -391,7 +394,10 @@ class SpectralClustering(_SpectralBase):
             raise ValueError(f"y has {n_unlabeled} unlabelled row(s): mark at least two rows to cluster with -1")
         self._check_n_clusters(n_unlabeled)
         if self.s_min is None:
-            raise ValueError("s_min must be strictly between 0 and 1, got None; NCDSpectralClustering searches for it")
+            raise ValueError(
+                f"s_min must be at least {SMALLEST_S_MIN:g} and below 1, got None; "
+                "NCDSpectralClustering searches for it"
+            )
         self._check_options()
         rng = check_random_state(self.random_state)
         X = X[unlabeled]
@@ -427,9 +433,9 @@ class NCDSpectralClustering(_SpectralBase):
     n_clusters : int or str, default=8
         Number of novel classes, or the name of the validity index that estimates it (such as "silhouette") among
         the unlabelled rows in the embedding.
-    s_min : float in ]0, 1[, default=None
+    s_min : float in [1e-6, 1[, default=None
         Similarity of two rows that are as far apart as the longest edge of the minimum spanning tree is long. None:
-        searched, uniformly in ]0, 1[.
+        searched, uniformly in [1e-6, 1[.
     n_components : int, default=None
         Dimension of the embedding. None: searched, uniformly from 1 to 200 (n_samples - 2 at most).
     n_iter : int, default=40
@@ -531,7 +537,7 @@ class NCDSpectralClustering(_SpectralBase):
             "ari": np.zeros(self.n_iter),
         }
         if self.s_min is None:
-            trials["s_min"] = rng.uniform(1e-12, 1, self.n_iter)
+            trials["s_min"] = np.maximum(rng.uniform(1e-12, 1, self.n_iter), SMALLEST_S_MIN)
         if self.n_components is None:
             trials["n_components"] = rng.randint(1, most + 1, self.n_iter)
         known = codes != UNLABELED

@@ -57,7 +57,7 @@ class HiddenClassKFold(BaseEstimator):
     n_splits : int, default=None
         Number of splits; by default five, or as many different combinations as there are.
     n_hidden : int, default=None
-        Known classes hidden in each split, at least 2; by default half of them, rounded down.
+        Known classes hidden in each split, at least 2; by default half of them, rounded down, but at least 2.
     random_state : int or None, default=0
         Seed of the choice.
 
@@ -131,7 +131,8 @@ class HiddenClassKFold(BaseEstimator):
         times_hidden = np.zeros(n_classes)
         chosen: list[tuple[int, ...]] = []
         while len(chosen) < n_splits:
-            # The classes hidden least often so far, ties broken at random: every class gets its turn.
+            # NOTE[DIFF] The paper draws combinations at random. Here the classes hidden least often so far come first,
+            # ties broken at random: every class gets its turn.
             order = np.lexsort([rng.random(n_classes), times_hidden])
             combination = tuple(sorted(order[:n_hidden].tolist()))
             while combination in chosen:
