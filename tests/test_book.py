@@ -47,6 +47,9 @@ def chapter(request) -> Path:
     return request.param
 
 
+TABLE_MAKERS = {"DataFrame", "to_frame", "describe", "head", "groupby", "iloc", "corr", "rerun", "render_table"}
+
+
 def test_every_page_is_in_the_table_of_contents():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
     listed = set(re.findall(r"'file': '([^']+)'", str(toc)))
@@ -91,13 +94,13 @@ def test_first_code_cell_fetches_the_package_where_it_is_missing(chapter):
 
 
 def test_every_shown_cell_follows_a_sentence(chapter):
-    """One idea a cell: two shown cells never follow each other without prose, except a figure after its data."""
+    """One idea a cell: two shown cells never follow each other without prose."""
     previous = "markdown"
     for cell in cells(chapter):
         tags = cell["metadata"].get("tags", [])
         if "remove-cell" in tags:
             continue
-        if cell["cell_type"] == "code" and "hide-input" not in tags:
+        if cell["cell_type"] == "code":
             assert previous == "markdown", f"{chapter.name}: no prose before cell {cell['id']}"
         previous = cell["cell_type"]
 
@@ -117,6 +120,11 @@ def test_figures_and_tables_have_names_captions_and_alt_texts(chapter):
                 assert figure["caption_before"], f"the caption of {figure['name']} goes above the table"
         elif cell["cell_type"] == "code":
             assert not re.search(r"plt\.|plots\.(plot|show)_", code), f"cell {cell['id']} draws without a caption"
+            shown = ast.parse(python(cell)).body[-1:]
+            aside = cell["id"].startswith("solution") or "remove-cell" in cell["metadata"].get("tags", [])
+            if shown and isinstance(shown[0], ast.Expr) and not aside:
+                made = {getattr(n, "id", getattr(n, "attr", "")) for n in ast.walk(shown[0])}
+                assert not made & TABLE_MAKERS, f"cell {cell['id']} shows a table without a caption"
 
 
 def test_nothing_trains_with_a_progress_bar(chapter):

@@ -107,6 +107,7 @@ def test_algorithm_1_by_hand(problem):
         for number, fold in enumerate(cv.split(X, y)):
             y_fold = np.where(np.isin(y, fold.classes), -1, y)
             seed = _seed(0, _FIT, trial, number)
+            assert search.cv_results_[f"split{number}_random_state"][trial] == seed
             model = PCAKMeans(n_clusters=2, **params).fit(X, y_fold)
             k = model.estimate_n_clusters(X[y == -1], k_range=range(2, 7), random_state=seed).n_clusters
             assert search.cv_results_[f"split{number}_n_clusters"][trial] == k

@@ -2,12 +2,14 @@
 
 import functools
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+import pandas as pd
 import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
@@ -16,8 +18,9 @@ from conftest import ROOT, SITE
 from playwright.sync_api import Browser, Page, sync_playwright
 from test_pages import PUBLIC_MODULES, public_names
 
-from ncdlib.evidence import ledger, show_table
-from ncdlib.evidence.show import count_of_verdicts
+from ncdlib.evidence import compare_with_paper, ledger, show_table
+from ncdlib.evidence.paper import PAPER_NAME_OF
+from ncdlib.evidence.show import count_of_verdicts, render_table
 
 pytestmark = [pytest.mark.needs_site, pytest.mark.needs_chromium]
 
@@ -282,12 +285,18 @@ def test_claim_is_open_when_linked_to(reader):
     assert page.locator("#claim-printed-74").get_attribute("open") is not None
 
 
-def test_book_shows_the_verdicts_of_the_ledger():
-    build = ROOT / "_build"
+GLUED = ROOT / "_build" / "jupyter_execute" / "book" / "16_claims.glue.json"
+
+
+def skip_if_measured_since_the_build() -> None:
     newest = max(path.stat().st_mtime for path in (ROOT / "results").rglob("*.csv"))
-    glued = json.loads((build / "jupyter_execute" / "book" / "16_claims.glue.json").read_text())
-    if newest > (build / "jupyter_execute" / "book" / "16_claims.glue.json").stat().st_mtime:
+    if newest > GLUED.stat().st_mtime:
         pytest.skip("measured since the book was built")
+
+
+def test_book_shows_the_verdicts_of_the_ledger():
+    skip_if_measured_since_the_build()
+    glued = json.loads(GLUED.read_text())
     claims = ledger()
     assert glued["counts"]["data"]["text/plain"] == repr(count_of_verdicts(claims))
     cards = BeautifulSoup((SITE / "book" / "16_claims.html").read_text(), "html.parser").select(
@@ -295,7 +304,52 @@ def test_book_shows_the_verdicts_of_the_ledger():
     )
     shown = {card["id"].removeprefix("claim-"): card["data-verdict"] for card in cards}
     assert shown == dict(zip(claims["id"], claims["verdict"], strict=True))
-    for table, metric in (("clust", "ACC"), ("ncd", "ACC"), ("ncd_k_est", "ACC"), ("final_table_ari", "ARI")):
-        figures = {text for text in show_table(table, metric).to_numpy().ravel() if text != "–"}
-        pages = [(SITE / "book" / f"{name}.html").read_text() for name in ("10_known_k", "11_estimated_k")]
-        assert all(any(figure in page for page in pages) for figure in figures)
+
+
+def texts_of(html: str) -> list[str]:
+    """The cells of the first table, as a reader sees them."""
+    return [" ".join(tag.get_text().split()) for tag in BeautifulSoup(html, "html.parser").table.select("td, th")]
+
+
+def table_on_page(page: str, anchor: str) -> list[str]:
+    document = BeautifulSoup((SITE / "book" / f"{page}.html").read_text(encoding="utf-8"), "html.parser")
+    return texts_of(str(document.find(id=anchor)))
+
+
+@pytest.mark.parametrize(
+    ("page", "anchor", "table", "metric"),
+    [
+        ("10_known_k", "tab-known-k-clust", "clust", "ACC"),
+        ("10_known_k", "tab-known-k-ncd", "ncd", "ACC"),
+        ("11_estimated_k", "tab-estimated-k-acc", "ncd_k_est", "ACC"),
+        ("11_estimated_k", "tab-estimated-k-nmi", "final_table_nmi", "NMI"),
+        ("11_estimated_k", "tab-estimated-k-ari", "final_table_ari", "ARI"),
+        ("13_pbn_spectral", "tab-pbn-spectral-acc", "pbn_sc", "ACC"),
+    ],
+)
+def test_table_on_the_page_is_what_is_stored(page, anchor, table, metric):
+    skip_if_measured_since_the_build()
+    assert table_on_page(page, anchor) == texts_of(render_table(table, metric).to_html())
+
+
+def test_estimates_and_convergence_on_the_page_are_what_is_stored():
+    skip_if_measured_since_the_build()
+    cells = compare_with_paper()
+    shown = table_on_page("08_how_many", "tab-how-many-stored")
+    mine = cells[(cells["table"] == "silhouette_results") & (cells["method"] != "Ground-truth")]
+    for cell in mine[mine["dataset"] != "average"].itertuples():
+        ours = "–" if pd.isna(cell.published) else f"{cell.published:.0f}"
+        row = shown.index(cell.method.removesuffix(" (PBN latent space)"))
+        column = next(i for i, name in enumerate(shown) if name.rstrip("*") == PAPER_NAME_OF[cell.dataset])
+        assert shown[row + column] == f"{cell.paper:.0f} / {ours}", cell
+    stored = show_table("clust_results_different_convergence").drop(columns="searched", level=1)
+    shown = table_on_page("02_kmeans", "tab-kmeans-convergence")
+    assert [text for text in shown if "±" in text or text == "–"] == stored.to_numpy().ravel().tolist()
+
+
+def test_every_chapter_runs_within_two_minutes():
+    times = {}
+    for path in sorted((SITE / "book").glob("[0-9][0-9]_*.html")):
+        text = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one(".chapter-times").get_text()
+        times[path.stem] = int(re.search(r"in (\d+) s", text).group(1))
+    assert len(times) == 18 and max(times.values()) <= 120, times

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from ncdlib.datasets import DATASETS, find_files
 from ncdlib.evidence import runner
 from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
 from ncdlib.evidence.experiments import MENDED
-from ncdlib.evidence.paper import PAPER_NAME_OF
+from ncdlib.evidence.paper import PAPER_NAME_OF, PAPER_NUMBER
 from ncdlib.evidence.tables import ORIGINS, compare_with_paper, show_table, within_tolerance
 from ncdlib.plots import PALETTE
 
@@ -214,6 +214,19 @@ def rerun(
 
 # -- claims -----------------------------------------------------------------------------------------------------------
 
+SHOWN_AT = {
+    "clust": "10_known_k.html#tab-known-k-clust",
+    "ncd": "10_known_k.html#tab-known-k-ncd",
+    "ncd_k_est": "11_estimated_k.html#tab-estimated-k-acc",
+    "pbn_sc": "13_pbn_spectral.html#tab-pbn-spectral-acc",
+    "silhouette_results": "08_how_many.html#tab-how-many-stored",
+    "clust_results_different_convergence": "02_kmeans.html#tab-kmeans-convergence",
+    "letter_corr": "07_hidden_classes.html#tab-hidden-classes-corr",
+    "perf_wrt_share": "12_more_novel_classes.html#fig-more-novel-classes-letter",
+    "choices": "15_unreported.html#tab-unreported-effects",
+}
+"""Where the book shows what was measured for a table or figure."""
+
 _STYLE = """
 <style>
 .claims { margin: 1rem 0; }
@@ -270,17 +283,13 @@ _SCRIPT = """
 """
 
 
-def claims_html(
-    claims: pd.DataFrame, pages: Mapping[int, str] | None = None, *, filters: bool = False, open_first: bool = False
-) -> HTML:
+def claims_html(claims: pd.DataFrame, *, filters: bool = False, open_first: bool = False) -> HTML:
     """Claims with their verdicts as a list to unfold, each with the numbers behind it and how to measure it again.
 
     Parameters
     ----------
     claims : DataFrame
         Rows of `ledger`.
-    pages : dict of int to str
-        The page of each chapter, to link to.
     filters : bool
         Put fields above the list that narrow it down (once on a page).
     open_first : bool
@@ -297,8 +306,7 @@ def claims_html(
     from IPython.display import HTML
 
     cards = "".join(
-        _card(row, pages or {}, opened=open_first and i == 0, anchor=filters)
-        for i, row in enumerate(claims.itertuples())
+        _card(row, opened=open_first and i == 0, anchor=filters) for i, row in enumerate(claims.itertuples())
     )
     if not filters:
         return HTML(f'{_STYLE}<div class="claims">{cards}</div>')
@@ -324,7 +332,7 @@ _VIEW_NAMES = {
 }
 
 
-def _card(row, pages: Mapping[int, str], opened: bool, anchor: bool) -> str:
+def _card(row, opened: bool, anchor: bool) -> str:
     lines = []
     if row.paper_verdict:
         lines.append(("the paper's own tables", _badge(row.paper_verdict) + escape(row.paper)))
@@ -338,11 +346,9 @@ def _card(row, pages: Mapping[int, str], opened: bool, anchor: bool) -> str:
     for name, text in (("still missing", row.missing), ("data", row.caveat)):
         if text:
             lines.append((name, escape(text)))
-    if row.chapter in pages:
-        measured = row.cells and row.chapter >= 10
-        page = f"{pages[row.chapter]}.html" + ("#rerun-this-row" if measured else "")
-        lines.append(("measured in" if row.cells else "shown in", f'<a href="{page}">chapter {row.chapter}</a>'))
     if row.cells:
+        tables = dict.fromkeys(cell.split(" / ")[0] for cell in row.cells.split("; "))
+        lines.append(("measured in", ", ".join(_link(table) for table in tables)))
         lines.append(("measure it again", "<br>".join(f"<code>{escape(c)}</code>" for c in _commands(row.cells))))
     rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in lines)
     id_ = f' id="claim-{row.id}"' if anchor else ""
@@ -351,6 +357,12 @@ def _card(row, pages: Mapping[int, str], opened: bool, anchor: bool) -> str:
         f"<summary>{_badge(row.verdict)}{escape(row.claim)} <small>({escape(row.place)})</small></summary>"
         f"<dl>{rows}</dl></details>"
     )
+
+
+def _link(table: str) -> str:
+    chapter = int(SHOWN_AT[table][:2])
+    label = f"{PAPER_NUMBER[table]} in chapter {chapter}" if table in PAPER_NUMBER else f"chapter {chapter}"
+    return f'<a href="{SHOWN_AT[table]}">{label}</a>'
 
 
 def _commands(cells: str) -> list[str]:

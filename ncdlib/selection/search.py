@@ -111,8 +111,9 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
     cv_results_ : dict of arrays
         As in scikit-learn: "params", "param_<name>", "split<i>_test_score", "mean_test_score",
         "std_test_score", "rank_test_score", "mean_fit_time"; and "split<i>_score_known",
-        "split<i>_score_estimated" (with their means), "split<i>_n_clusters" (the estimates), "error". A
-        trial that failed in a fold has NaN scores.
+        "split<i>_score_estimated" (with their means), "split<i>_n_clusters" (the estimates),
+        "split<i>_random_state" (the seed of that training and its clustering), "error". A trial that failed in a
+        fold has NaN scores.
     hidden_classes_ : list of arrays
         The classes that each fold hides.
     n_splits_ : int
@@ -216,7 +217,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
                 progress.update(sum(results.add(row) for row in rows))
                 progress.set_postfix_str(results.best_so_far())
 
-        self.cv_results_ = results.table([trial.params for trial in trials])
+        self.cv_results_ = results.table(trials)
         scores = self.cv_results_["mean_test_score"]
         failed = np.isnan(scores)
         if failed.all():
@@ -552,7 +553,8 @@ class _Results:
         complete = self.values(f"score_{self.setting}").mean(axis=1)
         return "" if np.isnan(complete).all() else f"best score {np.nanmax(complete):.3f}"
 
-    def table(self, params: list[dict[str, Any]]) -> dict[str, Any]:
+    def table(self, trials: list[_Trial]) -> dict[str, Any]:
+        params = [trial.params for trial in trials]
         results: dict[str, Any] = {"params": params}
         for name in sorted({name for p in params for name in p}):
             missing = [name not in p for p in params]
@@ -567,6 +569,8 @@ class _Results:
             values = self.values(column)
             results |= {f"split{fold}_{column}": values[:, fold] for fold in range(self.n_folds)}
             results[f"mean_{column}"] = values.mean(axis=1)
+        for fold in range(self.n_folds):
+            results[f"split{fold}_random_state"] = np.array([trial.seed(fold) for trial in trials])
         results["mean_fit_time"] = self.values("fit_time").mean(axis=1)
         results["error"] = [self._error(trial) for trial in range(self.n_trials)]
         return results
