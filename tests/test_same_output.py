@@ -23,6 +23,7 @@ from ncdlib import (
     discover,
     estimate_n_clusters,
     load_dataset,
+    make_ncd_blobs,
 )
 from ncdlib.evidence import protocols
 from ncdlib.evidence.experiments import Experiment
@@ -152,3 +153,27 @@ def test_discover_twice():
     options = {"method": "ncd_kmeans", "n_clusters": 5, "n_seeds": 1, "verbose": False}
     first, second = (discover(problem.X, problem.y, **options) for _ in range(2))
     assert digest(first.labels) == digest(second.labels) and first.summary().equals(second.summary())
+
+
+@pytest.mark.parametrize("method", [Baseline, TabularNCD])
+def test_search_twice(method):
+    problem = make_ncd_blobs(n_samples=300, cluster_std=3)
+    options = {"n_iter": 2, "cv": 2, "k_range": range(2, 6), "verbose": False}
+    estimator = method(epochs=5, verbose=False)
+    first, second = (
+        HiddenClassSearchCV(estimator, method.search_space(8), **options).fit(problem.X, problem.y) for _ in range(2)
+    )
+    timed = {"params", "error"} | {key for key in first.cv_results_ if "time" in key}
+    assert first.cv_results_["params"] == second.cv_results_["params"]
+    for key in set(first.cv_results_) - timed:
+        np.testing.assert_array_equal(first.cv_results_[key], second.cv_results_[key], err_msg=key)
+    assert digest(first.labels_) == digest(second.labels_)
+
+
+def test_discover_twice_with_a_search():
+    problem = make_ncd_blobs(n_samples=300, cluster_std=3)
+    options = {"method": PBN(**QUICK), "n_trials": 2, "cv": 2, "n_clusters": 3, "n_seeds": 1, "verbose": False}
+    first, second = (discover(problem.X, problem.y, **options) for _ in range(2))
+    assert digest(first.labels) == digest(second.labels) and first.summary().equals(second.summary())
+    space = first.model.transform(problem.X), second.model.transform(problem.X)
+    assert digest(space[0]) == digest(space[1]) and first.stability == second.stability
