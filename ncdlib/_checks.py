@@ -17,6 +17,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ncdlib.problem import UNLABELED
 
 UNLABELED_TEXT = ("-1", "-1.0", "", "nan")
+LEVELS = 16  # a column that has fewer different values in the precision of the computation has lost what it says
 
 min_known_classes = ContextVar("min_known_classes", default=2)
 
@@ -78,7 +79,19 @@ def check_rows(
         raise ValueError(
             f"{name} has values up to {largest:.3g}, too large to be squared in {precision}: scale its columns first"
         )
-    spread = (high - low).max()
+    varies = high - low
+    if fitting and precision.itemsize < X.dtype.itemsize and varies.max() > 0:
+        # What differs in X must not become equal: neither the values of a column, nor those of the others beside one
+        # that is constant (but for what its own rounding leaves of it).
+        size = np.maximum(np.abs(low), np.abs(high))
+        coarse, fine = (LEVELS * np.finfo(dtype).eps * size for dtype in (precision, X.dtype))
+        for i in np.flatnonzero(np.where(varies > fine, varies, varies.max()) < coarse)[:1]:
+            column = getattr(estimator, "feature_names_in_", np.arange(X.shape[1]))[i]
+            raise ValueError(
+                f"column {column} of {name} varies by {varies[i]:.3g} around {low[i]:.3g}, too little for {precision}: "
+                f"subtract its mean, or standardise {name}"
+            )
+    spread = varies.max()
     if fitting and 0 < spread < np.finfo(precision).tiny ** 0.4:
         raise ValueError(
             f"the columns of {name} vary by {spread:.3g} at most, too little to be squared in {precision}: "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +20,8 @@ PART = ".part"
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write beside `path`, and move it there at the end; on an error it is removed.
 
-    A link stays one: what it leads to is replaced. A pipe or a device is written to as it is.
+    A link stays one: what it leads to is replaced. A pipe or a device is written to as it is. What a killed process
+    left of an earlier write to `path` is removed after an hour.
 
     Examples
     --------
@@ -37,6 +40,9 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{PART}"):
+        if left.stat().st_mtime < time.time() - 3600:
+            left.unlink(missing_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     try:
         with open(part, "xb") as file:
@@ -44,8 +50,10 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say which file
+            error.filename = os.fspath(path)
         raise
 
 

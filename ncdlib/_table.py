@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -89,6 +90,8 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
         encoding = "utf-8-sig" if _is_utf8(path) else "latin-1"  # with or without a byte order mark
     lines = head.decode(encoding, errors="replace").splitlines()[:20]
     options = {"encoding": encoding, "skipinitialspace": True, "keep_default_na": False}
+    if not any(line.strip("\ufeff \t") for line in lines):  # nothing but a byte order mark
+        raise ValueError(f"{path} is empty")
     if re.fullmatch("sep=.", lines[0]):  # as spreadsheets write it
         options |= {"sep": lines[0][-1], "skiprows": 1}
     else:
@@ -112,9 +115,13 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
                 "na_values": [""],
                 "header": 0,
             }
-            surplus = pd.read_csv(path, **options | rest).iloc[:, 0]
+            message = f"its rows have more fields than its header has names ({len(names)})"
+            try:
+                surplus = pd.read_csv(path, **options | rest).iloc[:, 0]
+            except ValueError as error:  # by two or more
+                raise ValueError(message) from error
             if surplus.notna().any():  # else a separator ends each row
-                raise ValueError(f"its rows have more fields than its header has names ({len(names)})")
+                raise ValueError(message)
     except ValueError as error:
         raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
     twice = pd.Index(names)[pd.Index(names).duplicated()]
@@ -148,7 +155,7 @@ def _decimal_commas(column: pd.Series) -> pd.Series:
 def as_labels(column: pd.Series) -> pd.Series:
     """The labels of a file, None where there is none: numbers as numbers, text without blanks around it.
 
-    Codes such as 01 stay text.
+    Codes such as 01 stay text, and so do different texts that are the same number, as 1.1 and 1.10 or long codes.
 
     Examples
     --------
@@ -170,7 +177,11 @@ def as_labels(column: pd.Series) -> pd.Series:
     text = pd.Series([str(value).strip() for value in column.cat.categories], dtype=object)
     missing = text.isin(MISSING_LABELS)
     numbers = pd.to_numeric(text.mask(missing), errors="coerce")
-    if numbers.notna().equals(~missing) and not text.str.match(r"[+-]?0\d").any():
+    whole = text.str.replace(
+        r"^\+?(-?\d+)(?:\.0*)?$", r"\1", regex=True
+    )  # 1.0 is 1, as pandas writes 1 beside missing ones
+    codes = text.str.match(r"[+-]?0\d").any() or whole[~missing].nunique() > numbers.nunique()
+    if numbers.notna().equals(~missing) and not codes:
         text = numbers.convert_dtypes().astype(object)
     values = [None if gone else value for value, gone in zip(text, missing, strict=True)]
     values = np.array([*values, None], dtype=object)  # the last one for the code -1
@@ -349,6 +360,8 @@ def as_frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         table = X.rename(columns=str)
     else:
+        if issparse(X):
+            raise ValueError("X is sparse: give it as an array, X.toarray()")
         array = np.asarray(X)
         if array.ndim != 2:
             raise ValueError(f"X must have rows and columns, got an array of shape {array.shape}")

@@ -365,6 +365,11 @@ def discover(
     refits = _refit(estimator, numbers, codes, [random_state + 1 + i for i in range(n_seeds)])
     if len(refits) < n_seeds:
         notes.append(f"{n_seeds - len(refits)} of {n_seeds} fits with other seeds diverged.")
+    if np.any(model.labels_[codes != UNLABELED] != UNLABELED):
+        raise ValueError(
+            f"{type(model).__name__} puts labelled rows into clusters: discover needs a method that learns from them "
+            "and clusters the others, such as NCDKMeans"
+        )
     partitions = [refit[codes == UNLABELED] for refit in (model.labels_, *refits)]
     pairs = [adjusted_rand_score(a, b) for a, b in combinations(partitions, 2)]
     stability = float(np.mean(pairs)) if pairs else np.nan

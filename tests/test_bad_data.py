@@ -4,6 +4,7 @@ Never a traceback from inside torch or SciPy, a cluster out of range, a NaN, or 
 ``NCDLIB_LONG=1`` tries fifty times as many tables.
 """
 
+import codecs
 import os
 import re
 import subprocess
@@ -539,6 +540,62 @@ def test_too_few_unlabelled_rows(n_unlabeled):
     rows = np.r_[np.flatnonzero(problem.y != -1), np.flatnonzero(problem.y == -1)[:n_unlabeled]]
     with pytest.raises(ValueError, match=f"{n_unlabeled} unlabelled rows are too few"):
         discover(problem.X[rows], problem.y[rows], method="ncd_kmeans")
+
+
+@pytest.mark.parametrize("method", [PBN, Baseline])
+def test_a_column_that_single_precision_cannot_hold_is_refused(method):
+    problem = make_ncd_blobs(random_state=0)
+    model = method(3, epochs=2, verbose=False, random_state=0)
+    table = pd.DataFrame(problem.X).add_prefix("x")
+    with pytest.raises(ValueError, match="column x1 of X varies by .* around 1e.09, too little for float32: subtract"):
+        model.fit(table.assign(x1=table["x1"] + 1e9), problem.y)
+    with pytest.raises(ValueError, match="column time of X varies by 0 around 1e.09"):
+        model.fit(table.assign(time=1e9), problem.y)  # the others would vanish beside it
+    nearly_constant = table.assign(noise=0.3 + 1e-16 * (np.arange(len(table)) % 2), time=3.0)
+    assert model.fit(nearly_constant, problem.y).n_clusters_ == 3
+    assert NCDKMeans(3, random_state=0).fit(table + 1e9, problem.y).n_clusters_ == 3  # in double precision
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_clusters": "foo"}, "unknown validity index 'foo'"),
+        ({"sigma_rule": "bad"}, "sigma_rule must be"),
+        ({"clusterer": "spectral", "s_min": 2.0}, "s_min must be"),
+        ({"device": "nowhere"}, "device='nowhere'"),
+        ({"device": None}, "device=None"),
+    ],
+)
+def test_a_typing_error_is_found_before_the_training(change, message):
+    problem = make_ncd_blobs(random_state=0)
+    with pytest.raises(ValueError, match=message):
+        PBN(**{"n_clusters": 3, "epochs": 10**5, "verbose": False} | change).fit(problem.X, problem.y)
+
+
+@pytest.mark.parametrize("change", [{"tol": np.nan}, {"tol": "a"}, {"n_init": True}, {"draw_power": 1e4}])
+def test_options_of_k_means(change):
+    problem = make_ncd_blobs(random_state=0)
+    with pytest.raises(ValueError, match=f"{next(iter(change))} must be"):
+        NCDKMeans(3, **change).fit(problem.X, problem.y)
+
+
+def test_sparse_tables_are_refused_with_a_way_out():
+    problem = make_ncd_blobs(random_state=0)
+    with pytest.raises(ValueError, match="X is sparse: give it as an array"):
+        discover(sparse.csr_matrix(problem.X), problem.y, method="ncd_kmeans")
+
+
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_a_file_of_nothing_but_a_byte_order_mark(tmp_path, mark):
+    (tmp_path / "t.csv").write_bytes(mark)
+    with pytest.raises(ValueError, match="t.csv is empty"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_a_title_above_the_header(tmp_path):
+    (tmp_path / "t.csv").write_text("My table\na,b,c\n1,2,3\n4,5,6\n")
+    with pytest.raises(ValueError, match=r"more fields than its header has names \(1\)"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_many_rows_are_learned_from_by_a_sample():

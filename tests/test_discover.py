@@ -14,6 +14,8 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from faults import full_disk
+from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
@@ -434,6 +436,39 @@ def test_labels_of_a_file(tmp_path):
     assert as_labels(pd.Series([0.0, 1.0, np.nan])).tolist() == [0, 1, pd.NA]
     with pytest.raises(ValueError, match="'kind' has labels that are no single values"):
         as_labels(pd.Series([[1], [2]], name="kind"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["1.10", "1.1", "7"], ["1.10", "1.1", "7"]),
+        (["12345678901234567890", "12345678901234567891", ""], ["12345678901234567890", "12345678901234567891", None]),
+        (["1.0", "1", "+2", "2.", "0.5"], [1, 1, 2, 2, 0.5]),
+    ],
+)
+def test_different_labels_stay_different_classes(texts, expected):
+    assert as_labels(pd.Series(texts)).tolist() == expected
+
+
+def test_what_a_killed_process_left_is_removed_in_time(tmp_path):
+    for name, age in ((".a.csv.1.part", 2), (".a.csv.2.part", 0), (".b.csv.1.part", 2)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - age * 3600,) * 2)
+    with atomic_write(tmp_path / "a.csv") as file:
+        file.write(b"1")
+    assert sorted(os.listdir(tmp_path)) == [".a.csv.2.part", ".b.csv.1.part", "a.csv"]
+
+
+def test_full_disk_names_the_file(tmp_path):
+    with full_disk(tmp_path, 2**16):
+        with pytest.raises(OSError, match="labels.csv") as caught, atomic_write(tmp_path / "labels.csv") as file:
+            file.write(bytes(2**18))
+        assert caught.value.filename == str(tmp_path / "labels.csv") and os.listdir(tmp_path) == []
+
+
+def test_a_method_that_does_not_know_labelled_rows_is_refused(problem):
+    with pytest.raises(ValueError, match="KMeans puts labelled rows into clusters"):
+        discover(problem.X, problem.y, method=KMeans(n_init=1), n_clusters=3, n_seeds=1, verbose=False)
 
 
 def test_parquet_as_pandas_writes_it(tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -432,9 +433,16 @@ print(search.best_params_, search.best_score_, search.labels_.tolist())
 """
 
 
-def run_script(store):
-    command = [sys.executable, "-c", SCRIPT.format(folder=str(Path(__file__).parent)), str(store)]
+def run_script(store, script=SCRIPT):
+    command = [sys.executable, "-c", script.format(folder=str(Path(__file__).parent)), str(store)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def wait_for_rows(store, process):
+    deadline = time.monotonic() + 300
+    while not (store.exists() and store.read_bytes().count(b"\n") > 4):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
 
 
 def test_kill_9_loses_no_finished_trial(tmp_path):
@@ -444,10 +452,7 @@ def test_kill_9_loses_no_finished_trial(tmp_path):
 
     store = tmp_path / "killed.csv"
     process = run_script(store)
-    deadline = time.monotonic() + 300
-    while not (store.exists() and store.read_bytes().count(b"\n") > 4):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.02)
+    wait_for_rows(store, process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
@@ -465,6 +470,19 @@ def test_kill_9_loses_no_finished_trial(tmp_path):
         table.drop(columns="fit_time").sort_values(order, ignore_index=True),
         reference.drop(columns="fit_time").sort_values(order, ignore_index=True),
     )
+
+
+def test_workers_end_with_a_killed_process(tmp_path):
+    """kill -9 leaves it no time to stop its workers."""
+    process = run_script(tmp_path / "store.csv", script=SCRIPT.replace("n_iter=6", "n_iter=5000, n_jobs=2"))
+    wait_for_rows(tmp_path / "store.csv", process)
+    workers = [child for child in psutil.Process(process.pid).children() if "popen_loky" in " ".join(child.cmdline())]
+    assert len(workers) == 2
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    gone, alive = psutil.wait_procs(workers, timeout=30)
+    assert alive == []
 
 
 def test_a_torn_last_line_is_computed_again(problem, tmp_path):

@@ -24,7 +24,7 @@ from ncdlib.evidence.tables import METRIC_COLUMN, compare_with_paper, measured_a
 from ncdlib.methods.spectral import NCDSpectralClustering
 from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
-from ncdlib.selection.search import one_thread
+from ncdlib.selection.search import end_with_parent, one_thread
 from ncdlib.store import RowStore
 
 INDEX_NAMES = {
@@ -257,6 +257,7 @@ def run_job(
     folder: str | os.PathLike | None = None,
 ) -> tuple[int, str]:
     """Do one job in this process, unless another process is at it or the time is over."""
+    end_with_parent()
     if deadline is not None and time.time() > deadline:
         return 0, str(job)
     with one_thread(), one_known_class_allowed():  # where 25 of 26 letters are novel, one is known

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ncdlib._checks import check_n_clusters, check_rows, encode_labels, min_known_classes
 from ncdlib._files import atomic_write
 from ncdlib.problem import UNLABELED
+from ncdlib.selection.validity import check_index
 
 
 class NCDEstimator(ClusterMixin, BaseEstimator):
@@ -53,7 +54,9 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
         return X, codes
 
     def _check_n_clusters(self, n_rows: int) -> None:
-        if not isinstance(self.n_clusters, str):  # the name of a validity index is checked where it is used
+        if isinstance(self.n_clusters, str):
+            check_index(self.n_clusters)
+        else:
             check_n_clusters(self.n_clusters, n_rows)
 
     def _check_new(self, X: ArrayLike) -> NDArray:
@@ -83,7 +86,7 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
                 arrays |= {f"{name}:{key}": array for key, array in inner.items()}
             elif isinstance(value, np.ndarray):  # labels of type object are strings
                 arrays[name] = value.astype(str) if value.dtype.kind == "O" else value
-            elif isinstance(value, dict) and all(isinstance(v, np.ndarray) for v in value.values()):
+            elif isinstance(value, dict) and value and all(isinstance(v, np.ndarray) for v in value.values()):
                 arrays |= {f"{name}/{key}": array for key, array in value.items()}
             else:
                 meta["plain"][name] = value

@@ -22,7 +22,7 @@ from ncdlib._checks import check_n_clusters, encode_labels
 from ncdlib.methods import engine
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.methods.kmeans import NCDKMeans
-from ncdlib.methods.spectral import SpectralClustering
+from ncdlib.methods.spectral import SpectralClustering, check_embedding_options
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
@@ -147,13 +147,22 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         -------
         list of fitted estimators, in the order of `params`
             A model whose training diverged has ``diverged_ = True`` and no clusters.
+
+        Notes
+        -----
+        A model does not depend on who else is trained with it, but for rounding: products of another size are summed
+        in another order. After a few epochs the difference is in the last digits; over hundreds of them it grows, as
+        that between two machines does, and a row at the edge may fall into another cluster.
         """
         params = [dict(p) for p in params]
-        if not isinstance(random_states, Sequence):
+        if np.ndim(random_states) == 0:
             random_states = [self.random_state if random_states is None else random_states] * len(params)
         if len(random_states) != len(params):
             raise ValueError(f"{len(params)} parameter sets but {len(random_states)} random states")
-        for name in sorted({name for p in params for name in p}.intersection(self._shared)):
+        names = {name for p in params for name in p}
+        if "random_state" in names:
+            raise ValueError("give the seeds as random_states, not among the hyperparameters")
+        for name in sorted(names.intersection(self._shared)):
             raise ValueError(f"{name} must be the same for all models of fit_many: set it on the estimator itself")
         models = [clone(self).set_params(**p, random_state=seed) for p, seed in zip(params, random_states, strict=True)]
         if models:
@@ -208,8 +217,9 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
             )
             heads = self._heads(models, X.shape[1])
             stack = engine.Stack([encoder, *heads], [m._network_seed for m in models], device)
-        except (RuntimeError, AssertionError) as error:  # torch's words for a device that is not there
-            raise ValueError(f"device={self.device!r} cannot be used: {str(error).splitlines()[0]}") from error
+        except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:  # torch's words
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"a network of this size cannot be made on device={self.device!r}: {reason}") from error
         dropout = engine.Dropout([m.dropout for m in models], device)
         fixed_batches = None if self.shuffle_batches else self._make_batches(X[rows], codes[rows], device, epoch=0)
 
@@ -263,6 +273,7 @@ class ProjectionNCD(DeepNCD):
         super()._check_hyperparameters()
         if self.clusterer not in CLUSTERERS:
             raise ValueError(f"clusterer must be one of {', '.join(CLUSTERERS)}, got {self.clusterer!r}")
+        check_embedding_options(self.n_components, self.s_min, self.sigma_rule)
 
     def _cluster_space(self, X: NDArray) -> NDArray[np.float64]:
         # NOTE[DIFF]: the text clusters "the latent space", which is normalised in training; the authors' code

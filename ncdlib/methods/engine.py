@@ -11,7 +11,8 @@ make that simple and fast:
   that start at zero. Zero rows of the latent meet zero columns of the next layer, so both have zero gradients and stay
   zero: padding needs no mask.
 
-Every random number of network k comes from its own generator: who else is in the stack makes no difference to it.
+Every random number of network k comes from its own generator: who else is in the stack makes no difference to it, but
+for the order in which products are summed.
 """
 
 from __future__ import annotations

@@ -18,16 +18,19 @@ from ncdlib.problem import UNLABELED
 from ncdlib.selection.validity import estimate_n_clusters
 
 Selection = Literal["inertia", "distance"]
+LARGEST_POWER = 100  # beyond it, all but the farthest row have no chance; and powers overflow
 
 
-def check_k_means_options(selection: str, draw_power: float, n_init: int, max_iter: int = 1) -> None:
+def check_k_means_options(selection: str, draw_power: float, n_init: int, max_iter: int = 1, tol: float = 0.0) -> None:
     """Raise a ValueError that says what to do, if an option of k-means is out of range."""
     if selection not in ("inertia", "distance"):
         raise ValueError(f"selection must be 'inertia' or 'distance', got {selection!r}")
-    if not isinstance(draw_power, Real) or not draw_power >= 0:
-        raise ValueError(f"draw_power must be a number not below 0, got {draw_power!r}")
+    if not isinstance(draw_power, Real) or not 0 <= draw_power <= LARGEST_POWER:
+        raise ValueError(f"draw_power must be a number from 0 to {LARGEST_POWER}, got {draw_power!r}")
+    if not isinstance(tol, Real) or not 0 <= tol < np.inf:
+        raise ValueError(f"tol must be a number not below 0, got {tol!r}")
     for name, value in (("n_init", n_init), ("max_iter", max_iter)):
-        if not isinstance(value, int | np.integer) or value < 1:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
 
@@ -250,7 +253,7 @@ class NCDKMeans(NCDEstimator):
         return nearest_centroid(self._check_new(X), self.cluster_centers_)
 
     def _check_options(self) -> None:
-        check_k_means_options(self.selection, self.draw_power, self.n_init, self.max_iter)
+        check_k_means_options(self.selection, self.draw_power, self.n_init, self.max_iter, self.tol)
         for name, allowed in (("update", ("novel", "known_and_novel")), ("on", ("unlabeled", "all"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")

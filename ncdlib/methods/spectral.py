@@ -76,7 +76,7 @@ def spectral_embedding(
     [True, True, True, False, False, False]
     """
     X = check_rows(X, min_rows=2)
-    _check_embedding_options(n_components, s_min, sigma_rule)
+    check_embedding_options(n_components, s_min, sigma_rule)
     distances, _ = _squared_distances(X)
     gamma = _gamma(_longest_tree_edge(distances), s_min, sigma_rule)
     return _embed(distances, gamma, n_components, out=distances)[0]
@@ -121,7 +121,7 @@ def cluster_embedding(
     return k_means_from(embedding, starts, selection=selection)[0]
 
 
-def _check_embedding_options(n_components: int | None, s_min: float | None, sigma_rule: str) -> None:
+def check_embedding_options(n_components: int | None, s_min: float | None, sigma_rule: str) -> None:
     if n_components is not None and not (isinstance(n_components, int | np.integer) and n_components >= 1):
         raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
     if s_min is not None and not (isinstance(s_min, Real) and SMALLEST_S_MIN <= s_min < 1):
@@ -237,7 +237,7 @@ class _SpectralBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstima
     """What both estimators share: the graph's fitted state, and placing new rows in it."""
 
     def _check_options(self) -> None:
-        _check_embedding_options(self.n_components, self.s_min, self.sigma_rule)
+        check_embedding_options(self.n_components, self.s_min, self.sigma_rule)
         check_k_means_options(self.selection, self.draw_power, self.n_init)
 
     def _set_embedding(

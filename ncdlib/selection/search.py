@@ -7,11 +7,13 @@ import hashlib
 import json
 import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import current_process
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -392,6 +394,19 @@ class _Protocol:
         ).n_clusters
 
 
+def end_with_parent() -> None:
+    """Let a worker process end when the one that started it is killed, which has no time to stop it."""
+    watch = "end with parent"
+    if current_process().name.startswith("LokyProcess") and watch not in {t.name for t in threading.enumerate()}:
+        threading.Thread(target=_exit_without, args=(os.getppid(),), name=watch, daemon=True).start()
+
+
+def _exit_without(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Many small models: one process per core with one thread each beats threads, which would wait on each
@@ -417,6 +432,7 @@ def _run_block(
     trials: Sequence[_Trial],
 ) -> list[dict[str, Any]]:
     """Train and score some trials in one fold: lines 3 to 10 of Algorithm 1."""
+    end_with_parent()
     with one_thread(), one_known_class_allowed():
         y = codes.copy()
         y[fold.hidden] = UNLABELED

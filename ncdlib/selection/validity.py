@@ -99,6 +99,20 @@ class KEstimate:
         return ax
 
 
+def check_index(name: str) -> None:
+    """Raise a ValueError unless there is a validity index of this name.
+
+    Examples
+    --------
+    >>> from ncdlib.selection.validity import check_index
+    >>> check_index("silhouettes")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: unknown validity index 'silhouettes': choose from silhouette, ...
+    """
+    if name not in INDICES:
+        raise ValueError(f"unknown validity index {name!r}: choose from {', '.join(INDICES)}")
+
+
 def estimate_n_clusters(
     X: ArrayLike,
     index: str | Sequence[str] = "silhouette",
@@ -155,8 +169,7 @@ def estimate_n_clusters(
     """
     names = (index,) if isinstance(index, str) else tuple(index)
     for name in names:
-        if name not in INDICES:
-            raise ValueError(f"unknown validity index {name!r}: choose from {', '.join(INDICES)}")
+        check_index(name)
     if not names:
         raise ValueError(f"index is empty: choose from {', '.join(INDICES)}")
     if n_runs < 1 or n_init < 1:
