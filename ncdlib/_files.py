@@ -52,7 +52,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         os.replace(part, path)
     except BaseException as error:
         part.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # a full disk does not say which file
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # a full disk does not say which file
             error.filename = os.fspath(path)
         raise
 

@@ -173,6 +173,10 @@ def excuses_for_rows(X, precision=np.float64, fitting=True):
             spread = np.ptp(X, axis=0).max()
         if fitting and 0 < spread < (1e-14 if precision == np.float32 else 1e-120):
             yield "too little to be squared"
+        if fitting and precision == np.float32 and spread > 0:
+            differ = np.ptp(X, axis=0)
+            if np.any(np.where(differ > 0, differ, spread) < 2e-6 * np.abs(X).max(axis=0)):
+                yield "too little for float32: subtract its mean, or standardise X"
 
 
 def excuses_for_labels(y):

@@ -219,7 +219,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
             stack = engine.Stack([encoder, *heads], [m._network_seed for m in models], device)
         except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:  # torch's words
             reason = str(error).splitlines()[0]
-            raise ValueError(f"a network of this size cannot be made on device={self.device!r}: {reason}") from error
+            raise ValueError(f"device={self.device!r} cannot be used for a network of this size: {reason}") from error
         dropout = engine.Dropout([m.dropout for m in models], device)
         fixed_batches = None if self.shuffle_batches else self._make_batches(X[rows], codes[rows], device, epoch=0)
 
