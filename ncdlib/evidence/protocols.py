@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import cluster
 from sklearn.cluster import KMeans
 
 from ncdlib.methods.baseline import Baseline
@@ -90,6 +91,16 @@ def spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence
         began = time.perf_counter()
         labels = SpectralClustering(_true_k(problem), **params, random_state=seed).fit(problem.X_test_novel).labels_
         yield scores_of(problem, [labels]) | {"k": _true_k(problem), "seconds": time.perf_counter() - began}
+
+
+def spectral_of_scikit_learn(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
+    """The same kernel through scikit-learn, which keeps the first eigenvector and divides by the rows' degrees."""
+    X, k = problem.X_test_novel, _true_k(problem)
+    sigma = SpectralClustering(k, s_min=0.6, sigma_rule="authors", random_state=0).fit(X).sigma_
+    for seed in seeds:
+        began = time.perf_counter()
+        model = cluster.SpectralClustering(k, gamma=1 / (2 * sigma**2), random_state=seed).fit(X)
+        yield scores_of(problem, [model.labels_]) | {"k": k, "seconds": time.perf_counter() - began}
 
 
 def ncd_spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:

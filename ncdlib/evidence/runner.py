@@ -172,20 +172,15 @@ def _row_methods(experiment: Experiment) -> list[str]:
 
 def _seeds_at_once(experiment: Experiment, dataset: str) -> int:
     """Runs that are lost at most when a job is killed: one where a run takes minutes."""
-    slow = dataset in ("human", "cnae9") and experiment.method not in (
-        "k-means",
-        "NCD k-means",
-        "SC",
-        "NCD SC",
-    )
-    return 2 if slow else 10
+    quick = experiment.method.split(":")[0] in ("k-means", "NCD k-means", "SC", "NCD SC")
+    return 2 if dataset in ("human", "cnae9") and not quick else 10
 
 
 _WEIGHT = {"human": 8.0, "cnae9": 2.0}  # slow data sets come after the quick ones
 
 
 def _urgency(experiment: Experiment, dataset: str, rank: int) -> float:
-    side_question = experiment.table in ("hidden_score", "choices", "letter_splits", "perf_wrt_share")
+    side_question = experiment.table in ("hidden_score", "choices", "letter_splits", "census_splits", "perf_wrt_share")
     return 2000 + rank if side_question else rank * 0.1 + 100 * _WEIGHT.get(dataset, 1.0)
 
 
