@@ -1749,13 +1749,16 @@ def _judge_all(claim: Claim, views: dict[str, View], without: dict[str, View]) -
         finding, _ = judge(claim, without[name])
         outcomes_without.append(finding.outcome if finding else UNKNOWN)
     variants = [PAPER_NAME_OF[d] for d in VARIANTS if d in datasets]
+    if [name for name in claim.views if row[f"{name}_verdict"]] == ["mended"]:
+        # The paper says nothing of the mended method: it can qualify a verdict, not make one.
+        outcomes = outcomes_without = []
     row["verdict"], row["without_variants"] = combine(outcomes), combine(outcomes_without)
     paper_without, _ = judge(claim, without["paper"])
     # What every view can answer, and the paper's own tables answer as before, can be laid to the variants.
     if UNKNOWN in outcomes_without or (paper_without.outcome if paper_without else "") != row["paper_verdict"]:
         row["without_variants"] = UNKNOWN
     row["missing"] = "; ".join(missing)
-    if variants and outcomes:
+    if variants and any(row[name] for name in claim.views):
         row["caveat"] = f"{' and '.join(variants)}: measured on a variant of the data"
     row["cells"] = "; ".join(f"{table} / {method}" for table, method in cells)
     return row

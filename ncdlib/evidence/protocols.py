@@ -104,8 +104,9 @@ def spectral_of_scikit_learn(problem: NCDProblem, params: Mapping, setting: str,
 
 
 def ncd_spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
-    """Known and novel test rows are embedded together; with k estimated, also clustered together."""
-    params = {"sigma_rule": "authors"} | dict(params)
+    """Known and novel test rows are embedded together; with k estimated, also clustered together, unless `params`
+    has ``novel_alone``."""
+    params = {"sigma_rule": "authors", "novel_alone": setting == "known"} | dict(params)
     began = time.perf_counter()
     X = np.concatenate([problem.X_test_known, problem.X_test_novel])
     embedding = spectral_embedding(X, params["n_components"], params["s_min"], sigma_rule=params["sigma_rule"])
@@ -113,12 +114,14 @@ def ncd_spectral(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequ
     shared_seconds = (time.perf_counter() - began) / len(seeds)
     for seed in seeds:
         began = time.perf_counter()
-        if setting == "known":
-            k = _true_k(problem)
-            labels = cluster_embedding(embedding[n_known_rows:], k, random_state=seed).labels_
-        else:
+        novel = embedding[n_known_rows:]
+        k = _true_k(problem)
+        if setting == "estimated":
             # NOTE[DIFF] Estimated anew for each seed; the authors' code estimates once for all runs.
-            k = estimate_n_clusters(embedding[n_known_rows:], "silhouette", random_state=seed).n_clusters
+            k = estimate_n_clusters(novel, "silhouette", random_state=seed).n_clusters
+        if params["novel_alone"]:
+            labels = cluster_embedding(novel, k, random_state=seed).labels_
+        else:
             n_clusters = len(problem.known_classes) + k
             labels = cluster_embedding(embedding, n_clusters, random_state=seed).labels_[n_known_rows:]
         yield scores_of(problem, [labels]) | {"k": k, "seconds": shared_seconds + time.perf_counter() - began}

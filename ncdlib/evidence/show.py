@@ -226,6 +226,7 @@ SHOWN_AT = {
     "choices": "15_unreported.html#tab-unreported-effects",
 }
 """Where the book shows what was measured for a table or figure."""
+SLIPS = "15_unreported.html#slips"  # claims that the paper's own figures answer
 
 _STYLE = """
 <style>
@@ -350,6 +351,10 @@ def _card(row, opened: bool, anchor: bool) -> str:
         tables = dict.fromkeys(cell.split(" / ")[0] for cell in row.cells.split("; "))
         lines.append(("measured in", ", ".join(_link(table) for table in tables)))
         lines.append(("measure it again", "<br>".join(f"<code>{escape(c)}</code>" for c in _commands(row.cells))))
+    else:
+        lines.append(("checked in", f'<a href="{SLIPS}">chapter {int(SLIPS[:2])}</a>'))
+    if not anchor:
+        lines.append(("in the ledger", f'<a href="16_claims.html#claim-{row.id}">{row.id}</a>'))
     rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in lines)
     id_ = f' id="claim-{row.id}"' if anchor else ""
     return (

@@ -225,13 +225,14 @@ def effect_of_choices(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     """
     runs = load_results(folder)
     runs = runs[runs["origin"].isin(["published", "none"]) & (runs["variant"] == "")].dropna(subset=["acc"])
-    usual_table = runs["table"].isin(["clust", "ncd"])
-    usual = {key: 100 * acc for key, acc in runs[usual_table].groupby(["method", "dataset"])["acc"]}
+    cell = ["method", "setting", "dataset"]
+    usual_table = runs["table"].isin(["clust", "ncd", "ncd_k_est"])
+    usual = {key: 100 * acc for key, acc in runs[usual_table].groupby(cell)["acc"]}
     out = []
-    for (name, dataset), acc in runs[runs["table"] == "choices"].groupby(["method", "dataset"], sort=False)["acc"]:
+    for (name, setting, dataset), acc in runs[runs["table"] == "choices"].groupby(cell, sort=False)["acc"]:
         method, _, choice = name.partition(": ")
-        if (method, dataset) in usual:
-            before, after = usual[method, dataset], 100 * acc
+        if (method, setting, dataset) in usual:
+            before, after = usual[method, setting, dataset], 100 * acc
             row = {"choice": choice, "method": method, "dataset": dataset}
             row |= {"usual": before.mean(), "changed": after.mean(), "difference": after.mean() - before.mean()}
             out.append(row | {"se": np.hypot(before.sem(), after.sem())})
