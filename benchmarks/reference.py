@@ -31,14 +31,14 @@ class Network(nn.Module):
 
     def __init__(self, n_features: int, latent_dim: int, dropout: float, heads: dict[str, list[int]]):
         super().__init__()
-        hidden = [max(1, 3 * n_features // 4), max(1, n_features // 2)]
+        hidden = [max(8, 3 * n_features // 4), max(8, n_features // 2)]
         self.encoder = mlp([n_features, *hidden, latent_dim], dropout)
         for name, widths in heads.items():
             setattr(self, name, mlp([latent_dim, *widths], dropout))
 
 
 def pbn_network(n_features: int, n_classes: int, latent_dim: int, dropout: float) -> Network:
-    decoder = [max(1, n_features // 2), max(1, 3 * n_features // 4), n_features]
+    decoder = [max(8, n_features // 2), max(8, 3 * n_features // 4), n_features]
     return Network(n_features, latent_dim, dropout, {"decoder": decoder, "classifier": [n_classes]})
 
 

@@ -7,7 +7,6 @@ A ratio is the reference's time over ours, measured alternately and repeated; th
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import os
 import platform
@@ -18,10 +17,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -267,18 +269,21 @@ def bench_search(repeats: int, n_trials: int) -> list[Result]:
 
 def bench_growth(repeats: int, quick: bool) -> list[Result]:
     """Time against rows and columns, with the exponent of a power law."""
-    from ncdlib import PBN, estimate_n_clusters
+    from ncdlib import PBN, NCDSpectralClustering, TabularNCD, estimate_n_clusters
 
+    spectral = "NCD SC"  # keeps all distances: rows have their limit
     results = []
     sizes = (1_000, 4_000, 16_000) if quick else (1_000, 4_000, 16_000, 64_000, 200_000)
     columns = (8, 32, 128)
     jobs = {
         "estimate of k": lambda X, codes: estimate_n_clusters(X[codes == -1], k_range=range(2, 11), random_state=0),
         "PBN, 2 epochs": lambda X, codes: PBN(5, epochs=2, random_state=0, verbose=False).fit(X, codes),
+        "TabularNCD, 2 epochs": lambda X, codes: TabularNCD(5, epochs=2, random_state=0, verbose=False).fit(X, codes),
+        spectral: lambda X, codes: NCDSpectralClustering(5, s_min=0.6, n_components=16, random_state=0).fit(X, codes),
     }
     for job_name, job in jobs.items():
         for label, shapes in (
-            ("rows", [Shape(n // 2, n // 2, 16, 5, 5) for n in sizes]),
+            ("rows", [Shape(n // 2, n // 2, 16, 5, 5) for n in sizes if n <= 16_000 or job_name != spectral]),
             ("columns", [Shape(2000, 2000, d, 5, 5) for d in columns]),
         ):
             times, amounts = [], []
@@ -332,6 +337,21 @@ MEMORY_JOBS = {
         6.0,
         "from run import Shape; from ncdlib import NCDSpectralClustering; X, y = Shape(12000, 6000, 67, 12, 6).make();"
         "NCDSpectralClustering(6, s_min=0.6, n_components=18, random_state=0).fit(X, y)",
+    ),
+    "NCD SC on 18,000 rows, tuning itself": (
+        6.0,
+        "from run import Shape; from ncdlib import NCDSpectralClustering; X, y = Shape(12000, 6000, 67, 12, 6).make();"
+        "NCDSpectralClustering(6, n_iter=2, random_state=0).fit(X, y)",
+    ),
+    "20 PBNs at once on Human's shape": (
+        2.0,
+        "from run import SHAPES, draw_params; from ncdlib import PBN; X, y = SHAPES['Human'].make();"
+        "PBN(3, epochs=1, verbose=False).fit_many(X, y, draw_params(PBN, 562, 20), list(range(20)))",
+    ),
+    "TabularNCD on Human's shape": (
+        2.0,
+        "from run import SHAPES; from ncdlib import TabularNCD; X, y = SHAPES['Human'].make();"
+        "TabularNCD(3, epochs=1, verbose=False).fit(X, y)",
     ),
     "estimate of k on 200,000 x 50": (
         4.0,
@@ -399,43 +419,49 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{'what':66} {'median':>9} {'range':>19} {'unit':9} {'target':>8}  met")
     with threadpool_limits(1):
         for name, group in groups.items():
+            measured = []
             for r in group():
                 r.group = name
-                results.append(r)
+                measured.append(r)
                 target = "" if r.target is None else f"{'<=' if r.at_most else '>='} {r.target:g}"
                 spread = f"{r.low:.3g} to {r.high:.3g}"
                 print(
                     f"{r.name:66} {r.median:9.3g} {spread:>19} {r.unit:9} {target:>8}  {r.met:6} {r.note}",
                     flush=True,
                 )
-    if options.output or not options.quick:
-        save(results, options.output or HERE / "results.csv", keep_others=bool(options.only))
+            results += measured
+            if options.output or not options.quick:  # each group at once: an hour's work is not lost with the last one
+                save(measured, options.output or HERE / "results.csv")
     missed = [r.name for r in results if r.met == "MISSED"]
     print(f"{len(results)} measurements, {len(missed)} targets missed" + "".join(f"\n  missed: {m}" for m in missed))
     print(f"peak memory of this run: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB")
     return 0
 
 
-def save(results: list[Result], path: Path, *, keep_others: bool) -> None:
-    rows = {}
-    if keep_others and path.is_file():
-        with path.open(newline="") as file:
-            measured = {r.group for r in results}
-            rows = {row["name"]: row for row in csv.DictReader(file) if row["group"] not in measured}
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    for r in results:
-        rows[r.name] = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in asdict(r).items()} | {
-            "met": r.met,
-            "machine": machine,
-        }
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(next(iter(rows.values()))), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
+def save(results: list[Result], path: Path) -> None:
+    """Put a group's results into the file, in the place of its older ones."""
+    from ncdlib._files import atomic_write
+
+    provenance = {
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "ncdlib": version("ncdlib"),
+    }
+    rows = pd.DataFrame(
+        [
+            {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in asdict(r).items()} | {"met": r.met} | provenance
+            for r in results
+        ]
+    )
+    if path.is_file():
+        others = pd.read_csv(path, dtype=str, keep_default_na=False)
+        rows = pd.concat([others[~others["group"].isin(rows["group"])], rows])
+    with atomic_write(path) as file:
+        rows.to_csv(file, index=False)
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("stopped: nothing was written")
+        sys.exit("stopped: the groups that were finished are in the file")

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,8 +41,9 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             yield file
         return
     for left in path.parent.glob(f".{glob.escape(path.name)}.*{PART}"):
-        if left.stat().st_mtime < time.time() - 3600:
-            left.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another writer has just finished with it
+            if left.stat().st_mtime < time.time() - 3600:
+                left.unlink()
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     try:
         with open(part, "xb") as file:

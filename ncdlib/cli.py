@@ -144,7 +144,7 @@ def discover(
         typer.echo(f"note: {note}")
     summary = found.summary()
     rules = ["rule", *summary.pop("rule")]  # of any length, so not in a column that is aligned on the right
-    lines = summary.to_string(index=False).splitlines()
+    lines = summary.to_string(index=False).split("\n")  # not splitlines(): names may hold rarer line ends
     typer.echo("\n".join(f"{line}  {rule}" for line, rule in zip(lines, rules, strict=True)))
     typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
     if output is not None:

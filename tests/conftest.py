@@ -9,7 +9,7 @@ Three things are not on every machine. A test that needs one says so, and is ski
 ``@pytest.mark.needs_site``
     The built book in ``_build/html`` (``make book``).
 
-With ``NCDLIB_NO_SKIP=1``, as in CI, such a test fails instead of being skipped.
+With ``NCDLIB_NO_SKIP=1``, as `.ci/run` sets it, such a test fails instead of being skipped.
 """
 
 import os

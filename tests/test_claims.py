@@ -212,6 +212,14 @@ def test_a_better_mended_tabularncd_turns_what_is_said_of_it(tmp_path):
     assert claims.loc["pbn-over-baseline", "mended_verdict"] == ""
 
 
+def test_the_mended_method_alone_makes_no_verdict(tmp_path):
+    """The paper says nothing of it."""
+    claims = results_like_the_paper(tmp_path, lambda cells: cells[cells["method"] != "TabularNCD"])
+    only = claims[(claims["mended_verdict"] != "") & (claims["searched_verdict"] + claims["published_verdict"] == "")]
+    assert len(only) > 0
+    assert set(only["verdict"]) == {UNKNOWN}
+
+
 def test_a_mended_tabularncd_that_gains_nothing_does_not_prove_that_seven_are_too_many(tmp_path):
     finding, _ = judged(tmp_path, lambda cells: cells, "seven-hyperparameters", "searched")
     assert finding.outcome == IN_PART

@@ -95,7 +95,7 @@ def test_wrong_arguments(ncd, arguments, message):
 def test_bench_measures_one_group(tmp_path):
     """It replaces what was measured of that group before, under whatever name, and keeps the rest."""
     script, path = Path(__file__).parents[1] / "benchmarks" / "run.py", tmp_path / "results.csv"
-    columns = "name,median,low,high,unit,target,at_most,note,group,met,machine"
+    columns = "name,median,low,high,unit,target,at_most,note,group,met,machine,date,ncdlib"
     path.write_text(f"{columns}\nan old name,1,1,1,x faster,1,False,,kmeans,yes,\npeak,1,1,1,GB,2,True,,memory,yes,\n")
     command = [sys.executable, script, "--quick", "--only", "kmeans", "-o", path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

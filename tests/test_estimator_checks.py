@@ -1,5 +1,7 @@
 """Every estimator of the package keeps scikit-learn's conventions."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,7 +146,7 @@ def test_pipeline(estimator, problem):
     assert np.array_equal(labels, alone.predict(scaler.transform(problem.X_test_novel)))
 
 
-@with_each(ESTIMATORS)
+@with_each([*ESTIMATORS, *(ncdlib.PBN(2, clusterer=c, **QUICK) for c in ("spectral", "ncd_kmeans"))])
 def test_save_and_load(estimator, problem, frame, tmp_path):
     model = clone(estimator).fit(frame, problem.y)
     path = model.save(tmp_path / "model.npz")
@@ -168,6 +170,26 @@ def test_only_a_saved_model_is_loaded(tmp_path):
         load(wrong)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "absent.npz")
+
+
+class Payload:
+    """What pickle would run when it is loaded."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_no_pickle_is_loaded(problem, tmp_path):
+    path = NCDKMeans(2, random_state=0).fit(problem.X, problem.y).save(tmp_path / "model.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays | {"labels_": np.array([Payload(tmp_path / "it ran")], dtype=object)})
+    with pytest.raises(ValueError, match="is not a model saved by ncdlib"):
+        load(path)
+    assert not (tmp_path / "it ran").exists()
 
 
 @with_each(ESTIMATORS)

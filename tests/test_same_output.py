@@ -59,6 +59,8 @@ CELLS = [
     Experiment("same", "k-means", protocols.k_means),
     Experiment("same", "NCD k-means", protocols.ncd_k_means),
     Experiment("same", "SC", protocols.spectral),
+    Experiment("same", "NCD SC", protocols.ncd_spectral, change={"s_min": 0.5, "n_components": 8}),
+    Experiment("same", "Baseline", protocols.deep("Baseline"), change={"epochs": 3}),
     Experiment("same", "PBN", protocols.deep("PBN"), change={"epochs": 3}),
     Experiment("same", "TabularNCD", protocols.deep("TabularNCD"), change={"epochs": 3}),
 ]

@@ -1,5 +1,6 @@
 """The built site, opened in a browser as a reader does: run ``make book`` first."""
 
+import ast
 import functools
 import json
 import re
@@ -20,7 +21,7 @@ from test_pages import PUBLIC_MODULES, public_names
 
 from ncdlib.evidence import compare_with_paper, ledger, show_table
 from ncdlib.evidence.paper import PAPER_NAME_OF
-from ncdlib.evidence.show import count_of_verdicts, render_table
+from ncdlib.evidence.show import count_of_verdicts, render_table, verdicts
 
 pytestmark = [pytest.mark.needs_site, pytest.mark.needs_chromium]
 
@@ -108,6 +109,10 @@ def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
     page = visitor.open(path)
     page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
     assert visitor.problems == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["desktop"]["width"]
+    # What is folded is read, too: code, solutions, claims.
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.evaluate("document.querySelectorAll('.toggle-hidden').forEach(one => one.classList.remove('toggle-hidden'))")
     # Without preload, since axe looks for imported style sheets where they are not.
     options = {"preload": False, "resultTypes": ["violations"]}
     found = Axe().run(page, options=options).response["violations"]
@@ -139,8 +144,21 @@ def test_formulas_pictures_plots_and_hidden_solutions_are_there(reader, path):
 
 @every_page
 def test_page_fits_a_phone(reader, path):
-    page = reader(size="phone").open(path)
-    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"]["width"]
+    visitor = reader(size="phone")
+    page = visitor.open(path)
+    for theme in ("dark", "light"):
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["phone"]["width"]
+    assert visitor.problems == []
+
+
+def test_wide_table_scrolls_in_its_own_box(reader):
+    page = reader(size="phone").open("book/10_known_k.html")
+    boxes = ".output, .cell_output, .pst-scrollable-table-container"
+    box = f"document.querySelector('#tab-known-k-ncd table').closest('{boxes}')"
+    assert page.evaluate(f"{box}.scrollWidth > {box}.clientWidth")
+    assert page.evaluate(f"getComputedStyle({box}).overflowX") in ("auto", "scroll")
 
 
 @pytest.mark.parametrize("path", QUIZ_PAGES)
@@ -183,23 +201,23 @@ def test_quiz_works_without_scripts(browser, site, path):
 def test_sliders_move(reader):
     """Every slider of a plotly figure changes what is drawn."""
     pages = [path for path in PAGES if "plotly-graph-div" in (SITE / path).read_text(encoding="utf-8")]
-    n_sliders = 0
+    with_sliders = set()
     for path in pages:
         visitor = reader()
         page = visitor.open(path)
         for plot in page.locator(".plotly-graph-div").all():
             if plot.locator(".slider-container").count() == 0:
                 continue
-            n_sliders += 1
+            with_sliders.add(path)
             plot.scroll_into_view_if_needed()
-            active = "plot => plot._fullLayout.sliders[0].active"
-            before = plot.evaluate(active)
+            drawn = "plot => plot.querySelector('.plot').innerHTML"
+            before = plot.evaluate(drawn)
             rail = plot.locator(".slider-rail-touch-rect").first.bounding_box()
             page.mouse.click(rail["x"] + 0.8 * rail["width"], rail["y"] + rail["height"] / 2)
             page.wait_for_timeout(500)
-            assert plot.evaluate(active) != before, path
+            assert plot.evaluate(drawn) != before, path
         assert visitor.problems == []
-    assert n_sliders > 0
+    assert with_sliders >= {f"book/{chapter}.html" for chapter in ("02_kmeans", "05_pbn", "08_how_many")}
 
 
 @pytest.mark.parametrize("module", PUBLIC_MODULES, ids=lambda module: module.__name__)
@@ -303,7 +321,31 @@ def test_book_shows_the_verdicts_of_the_ledger():
         "#claims-ledger details"
     )
     shown = {card["id"].removeprefix("claim-"): card["data-verdict"] for card in cards}
+    assert all(card.select("a[href]") for card in cards)  # to where it is measured or checked
     assert shown == dict(zip(claims["id"], claims["verdict"], strict=True))
+
+
+@pytest.mark.parametrize("chapter", sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb")), ids=lambda path: path.stem)
+def test_verdicts_in_sentences_are_the_ledger_s(chapter):
+    """A chapter names the verdicts it glues in a dictionary from its own names to the ids of claims."""
+    skip_if_measured_since_the_build()
+    verdict = verdicts(ledger())
+    code = "\n".join(
+        "".join(cell["source"])
+        for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code" and "colab" not in cell["id"]
+    )
+    named = {}
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Dict):
+            ids = [getattr(value, "value", None) for value in node.values]  # noqa: PD011
+            if set(ids) <= set(verdict):
+                named |= dict(zip((key.value for key in node.keys), ids, strict=True))
+    assert named or "verdict[" not in code
+    if named:
+        glued = json.loads(GLUED.with_name(f"{chapter.stem}.glue.json").read_text())
+        shown = {key: glued[key]["data"]["text/plain"] for key in named}
+        assert shown == {key: repr(verdict[id_]) for key, id_ in named.items()}
 
 
 def texts_of(html: str) -> list[str]:

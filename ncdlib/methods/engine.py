@@ -58,7 +58,9 @@ class Mlp:
 
 def hidden_widths(n_features: int) -> tuple[int, int]:
     """Units of the encoder's two hidden layers: 3/4 and 1/2 of the number of features."""
-    return max(1, 3 * n_features // 4), max(1, n_features // 2)
+    # NOTE[DIFF] No fewer than 8, which the paper's data sets (16 features and more) never are: in a layer of one or two
+    # units ReLU may switch all of them off, and every row becomes the same.
+    return max(8, 3 * n_features // 4), max(8, n_features // 2)
 
 
 class Stack:
@@ -219,7 +221,7 @@ class Dropout:
     def __init__(self, rates: Sequence[float], device: torch.device):
         rates = torch.tensor(rates, dtype=torch.float64)
         self.active = bool((rates > 0).any())
-        self.threshold = (rates * 2**16 - 2**15).round().to(torch.int16)[:, None].to(device)
+        self.threshold = (rates * 2**16 - 2**15).round().clamp_max(2**15 - 1).to(torch.int16)[:, None].to(device)
         self.factor = (1 / (1 - rates)).float()[:, None].to(device)
 
     def masks(self, stack: Stack, units: Sequence[int], n_rows: int) -> Iterator[Tensor | None]:
