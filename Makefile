@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The processes work side by side, so each keeps to one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-.PHONY: help setup book test lint unit site lab bench reproduce lock clean
+.PHONY: help setup book test lint unit site lab bench reproduce audit lock clean
 .NOTPARALLEL:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make lab        open the chapters in JupyterLab"
 	@echo "make bench      measure the speed of the package"
 	@echo "make reproduce  measure what results/ does not hold yet"
+	@echo "make audit      ask PyPI for known faults of everything in requirements.lock"
 	@echo "make lock       write requirements.lock from what $(VENV) holds"
 	@echo "make clean      remove the site and all caches; $(VENV) stays"
 
@@ -41,6 +42,7 @@ test: lint unit book site
 lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ncdlib
 
 unit: $(READY)
 	$(PYTEST) --doctest-modules ncdlib tests --ignore tests/test_site.py
@@ -57,6 +59,10 @@ bench: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/ncd reproduce
+
+# Needs PyPI's list of advisories, which a mirror of its files may not have.
+audit: $(READY)
+	$(BIN)/pip-audit --requirement requirements.lock --no-deps --disable-pip --strict
 
 # A local build tag (torch's "+cpu") names a file of one machine, not a release.
 lock: $(READY)
