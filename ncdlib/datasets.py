@@ -37,7 +37,18 @@ LOCK = ".lock"
 
 
 class DataFileError(OSError):
-    """A data file is missing, damaged or not the original, or it cannot be downloaded or stored."""
+    """A data file is missing, damaged or not the original, or it cannot be downloaded or stored.
+
+    Examples
+    --------
+    >>> from ncdlib import load_dataset
+    >>> from ncdlib.datasets import DataFileError
+    >>> try:
+    ...     load_dataset("letter", data_home="no_such_folder")
+    ... except DataFileError as error:
+    ...     print(error)
+    there is no folder no_such_folder, which data_home names
+    """
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,13 @@ class DataFile:
 
     `sha256` is empty where the original's is not known; its `size` in bytes then stands in for it.
     `variants` maps the sha256 of other accepted versions to a sentence that says what they are.
+
+    Examples
+    --------
+    >>> from ncdlib import DATASETS
+    >>> (file,) = DATASETS["mfeat"].files
+    >>> file.name, file.size, len(file.variants)
+    ('mfeat-fac', 2162000, 0)
     """
 
     name: str
@@ -63,6 +81,15 @@ class DatasetInfo:
 
     `test_size` is None where the data set comes with a test part. `seed` is the seed of the random split that
     ``random_state=0`` stands for.
+
+    Examples
+    --------
+    >>> from ncdlib import DATASETS
+    >>> info = DATASETS["pendigits"]
+    >>> info.title, info.novel_classes
+    ('Pen-Based Recognition of Handwritten Digits', (0, 3, 5, 6, 7))
+    >>> info.test_size is None, len(info.files)  # a test part is given, in a file of its own
+    (True, 2)
     """
 
     name: str

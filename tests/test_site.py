@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import json
 import re
 import threading
@@ -227,6 +228,17 @@ def test_api_reference_has_every_public_name(module):
     names = set(public_names(module))
     assert len(names) > 3
     assert names <= documented, sorted(names - documented)
+
+
+def test_what_the_api_reference_lists_has_an_example():
+    listed = "dl.py.class > dt.sig[id], dl.py.function > dt.sig[id], dl.py.exception > dt.sig[id]"
+    n_names = 0
+    for path in (SITE / "book").glob("api*.html"):
+        for tag in BeautifulSoup(path.read_bytes(), "html.parser").select(listed):
+            module, _, name = tag["id"].rpartition(".")
+            assert ">>> " in getattr(importlib.import_module(module), name).__doc__, f"{tag['id']} has no example"
+            n_names += 1
+    assert n_names > 40
 
 
 def test_links_and_anchors_resolve(site):
