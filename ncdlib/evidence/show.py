@@ -164,7 +164,7 @@ def share_within(cells: pd.DataFrame, origin: str) -> str:
     """
     within = within_tolerance(cells, origin)
     if within.empty:
-        return "none measured yet"
+        return "none measured"
     return f"{within.sum()} of {len(within)} measured ({within.mean():.0%})".replace("%", " %")
 
 
@@ -176,14 +176,14 @@ def runs_in_words(runs: pd.Series) -> str:
     >>> import pandas as pd
     >>> from ncdlib.evidence.show import runs_in_words
     >>> runs_in_words(pd.Series([10, 10, 3, 0]))
-    '10 runs each, fewer so far in 1 of 3 measured'
+    '10 runs each, fewer in 1 of 3 measured'
     """
     runs = runs[runs > 0]
     if runs.empty:
-        return "not measured yet"
+        return "not measured"
     most, fewer = int(runs.max()), int((runs < runs.max()).sum())
     text = f"{most} run{'s' if most > 1 else ''} each"
-    return text + (f", fewer so far in {fewer} of {len(runs)} measured" if fewer else "")
+    return text + (f", fewer in {fewer} of {len(runs)} measured" if fewer else "")
 
 
 def rerun(
