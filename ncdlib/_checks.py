@@ -18,6 +18,7 @@ from ncdlib.problem import UNLABELED
 
 UNLABELED_TEXT = ("-1", "-1.0", "", "nan")
 LEVELS = 16  # a column that has fewer different values in the precision of the computation has lost what it says
+NO_NUMBERS = "encode it as numbers, leave it out, or use ncdlib.discover, which encodes categories"
 
 min_known_classes = ContextVar("min_known_classes", default=2)
 
@@ -63,16 +64,32 @@ def check_rows(
     Traceback (most recent call last):
     ValueError: X has values up to 1e+200, too large to be squared in float64: scale its columns first
     """
+    X = unmasked(X)
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
+        X = pd.DataFrame(X)
     if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
         X = np.empty(X.shape)  # scikit-learn has a clear message for an array without columns only
+    elif isinstance(X, pd.DataFrame):
+        X = X.copy(deep=False)
+        for i, dtype in enumerate(X.dtypes):
+            if not pd.api.types.is_numeric_dtype(dtype):  # booleans are
+                X.isetitem(i, as_numbers(X.iloc[:, i], NO_NUMBERS))
+    # Missing values are refused below: scikit-learn would point to methods that are none of this package.
     options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_min_samples": min_rows}
+    options["ensure_all_finite"] = "allow-nan"
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds infinities up, then refuses them
         if estimator is None:
             X = check_array(X, input_name="X", **options)
         else:
             X = validate_data(estimator, X, reset=fitting, **options)
+        low, high = X.min(axis=0), X.max(axis=0)
+    columns = getattr(estimator, "feature_names_in_", np.arange(X.shape[1]))
+    for column in columns[np.isnan(low)][:1]:
+        raise ValueError(
+            f"column {column} of {name} contains NaN: fill in what is missing, drop these rows, or use "
+            "ncdlib.discover, which fills in"
+        )
     precision = min(X.dtype, np.dtype(precision), key=lambda dtype: dtype.itemsize)
-    low, high = X.min(axis=0), X.max(axis=0)
     largest = max(high.max(), -low.min())
     # Squares, and sums of many of them, must neither overflow nor vanish.
     if largest > np.finfo(precision).max ** 0.4:
@@ -86,10 +103,9 @@ def check_rows(
         size = np.maximum(np.abs(low), np.abs(high))
         coarse, fine = (LEVELS * np.finfo(dtype).eps * size for dtype in (precision, X.dtype))
         for i in np.flatnonzero(np.where(varies > fine, varies, varies.max()) < coarse)[:1]:
-            column = getattr(estimator, "feature_names_in_", np.arange(X.shape[1]))[i]
             raise ValueError(
-                f"column {column} of {name} varies by {varies[i]:.3g} around {low[i]:.3g}, too little for {precision}: "
-                f"subtract its mean, or standardise {name}"
+                f"column {columns[i]} of {name} varies by {varies[i]:.3g} around {low[i]:.3g}, too little for "
+                f"{precision}: subtract its mean, or standardise {name}"
             )
     spread = varies.max()
     if fitting and 0 < spread < np.finfo(precision).tiny ** 0.4:
@@ -98,6 +114,44 @@ def check_rows(
             "scale them first"
         )
     return X
+
+
+def unmasked(values: ArrayLike) -> ArrayLike:
+    """An array with NaN where a masked array has nothing; anything else as it is."""
+    return values.astype(object).filled(np.nan) if np.ma.isMaskedArray(values) else values
+
+
+def as_numbers(column: pd.Series, advice: str) -> NDArray[np.float64]:
+    """The numbers of a column, NaN where one is missing; an error names a column that holds something else."""
+    try:
+        if column.dtype.kind in "mM":  # NumPy would count nanoseconds
+            raise ValueError("dates or times")
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError  # scikit-learn's checks tell them apart
+        what = f"something else than numbers ({shorten(str(error), 80)})"
+        raise kind(f"column {column.name!r} holds {what}: {advice}") from None
+
+
+def shorten(text: str, length: int = 30) -> str:
+    """A text of any length, to be shown in a line."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def check_positive(**values: int) -> None:
+    """Raise a ValueError that names the value that is no positive integer."""
+    for name, value in values.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+
+
+def check_seed(random_state: int | None) -> int:
+    """The seed that was given, or a new one; a ValueError for what is no seed of NumPy."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
+        raise ValueError(f"random_state must be None or an integer from 0 to 2**32 - 1, got {random_state!r}")
+    return int(random_state)
 
 
 def check_n_clusters(n_clusters: int, n_rows: int, what: str = "unlabelled rows") -> None:
@@ -111,8 +165,8 @@ def check_n_clusters(n_clusters: int, n_rows: int, what: str = "unlabelled rows"
 def encode_labels(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray]:
     """Split labels into codes and classes.
 
-    A row is unlabelled where ``y`` is -1, None, NaN or (among strings) "-1", empty, or "nan", which is what NumPy makes
-    of a NaN among strings.
+    A row is unlabelled where ``y`` is -1, None, NaN, masked, or (among strings) "-1", empty, or "nan", which is what
+    NumPy makes of a NaN among strings.
 
     Returns
     -------
@@ -128,7 +182,8 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray]:
     >>> codes.tolist(), classes.tolist()
     ([0, 1, -1, 0], ['cat', 'dog'])
     """
-    y = np.asarray(y, dtype=object) if isinstance(y, list | pd.Series | pd.Categorical) else np.asarray(y)
+    y = unmasked(y)
+    y = np.asarray(y, dtype=object) if isinstance(y, list | tuple | pd.Series | pd.Categorical) else np.asarray(y)
     y = column_or_1d(y, warn=True)
     values, position = y, slice(None)
     if y.dtype.kind in "OUS":  # a file may have millions of labels, but few different ones

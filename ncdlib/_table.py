@@ -21,6 +21,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from ncdlib._checks import as_numbers, shorten, unmasked
+
 HEAD_BYTES = 2**16  # what the encoding and the separator are guessed from
 MISSING_CATEGORY = "(missing)"
 RARE_SHARE = 0.01  # categories with fewer rows than this are grouped
@@ -32,6 +34,7 @@ MISSING_LABELS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "<N
 MISSING_VALUES = (*MISSING_LABELS, "None")  # as a label, "None" may well be a class: no fault
 DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?"
 SIGNS = r"[%$€£¥,'_\s]"  # that people write around and inside numbers
+OTHER_STARTS = {"HTML or XML": r"<(!|\?xml|html|table)", "JSON": r'[\[{]\s*["\[{]'}
 OTHER_FILES = {
     "is compressed: unpack it first": (".gz", ".zip", ".bz2", ".xz", ".zst"),
     "is a spreadsheet: save it as CSV": (".xlsx", ".xls", ".ods"),
@@ -80,7 +83,9 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
         head = file.read(HEAD_BYTES)
     if not head.strip():
         raise ValueError(f"{path} is empty")
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins as UTF-16 does
+        encoding = "utf-32"
+    elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     elif head.startswith(b"PAR1"):
         raise ValueError(f"{path} is a Parquet file: give it a name that ends in .parquet")
@@ -88,15 +93,24 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
         raise ValueError(f"{path} is not a text file: give a CSV or a Parquet file")
     else:
         encoding = "utf-8-sig" if _is_utf8(path) else "latin-1"  # with or without a byte order mark
-    lines = head.decode(encoding, errors="replace").splitlines()[:20]
+    text = head.decode(encoding, errors="replace")
+    for kind, start in OTHER_STARTS.items():
+        if re.match(start, text.lstrip("\ufeff \t\r\n"), re.IGNORECASE):
+            raise ValueError(f"{path} is not a CSV file: it looks like {kind}")
+    lines = re.split("\r\n?|\n", text)  # splitlines() would also split at characters that a cell may hold
+    if len(head) == HEAD_BYTES and len(lines) > 1:
+        lines.pop()  # which may be cut
     options = {"encoding": encoding, "skipinitialspace": True, "keep_default_na": False}
     if not any(line.strip("\ufeff \t") for line in lines):  # nothing but a byte order mark
         raise ValueError(f"{path} is empty")
     if re.fullmatch("sep=.", lines[0]):  # as spreadsheets write it
         options |= {"sep": lines[0][-1], "skiprows": 1}
     else:
+        # Without what is in quotes, which may hold anything, and over which the sniffer takes minutes.
+        bare = re.sub(r'(?m)(^|[,;\t|]) *(?:"[^"]*")+', r"\1", "\n".join(lines))
+        sample = re.sub("[\"']", "", "\n".join(bare.split("\n")[:20]))
         try:
-            options["sep"] = csv.Sniffer().sniff("\n".join(lines), delimiters=",;\t|").delimiter
+            options["sep"] = csv.Sniffer().sniff(sample, delimiters=",;\t|").delimiter
         except csv.Error:  # one column, or irregular lines: the parser below says which
             options["sep"] = ","
     try:
@@ -144,7 +158,7 @@ def _decimal_commas(column: pd.Series) -> pd.Series:
         return column
     with_comma = text[text.str.contains(",")]
     if len(with_comma) and with_comma.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+").all():
-        example = with_comma.iloc[0]
+        example = shorten(with_comma.iloc[0])
         raise ValueError(
             f"the column {column.name!r} has numbers like {example}: write {example.replace(',', '')} if the comma "
             f"marks thousands, {example.replace(',', '.')} if it is the decimal point"
@@ -201,7 +215,7 @@ def _is_utf8(path: Path) -> bool:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return shorten(" ".join(str(error).split()), 300)
 
 
 class Feature(NamedTuple):
@@ -298,7 +312,8 @@ class TablePreprocessor:
         missing = [name for name in (*self.numeric_, *self.categorical_) if name not in table]
         if missing:
             raise ValueError(f"the table has no column {', '.join(map(repr, missing))}")
-        columns = {name: _numbers(table[name]) for name in self.numeric_}
+        advice = "give numbers, as in the table that was learned from"
+        columns = {name: as_numbers(table[name], advice) for name in self.numeric_}
         for name in self.categorical_:
             columns[name] = np.where(table[name].isna(), MISSING_CATEGORY, table[name].astype(str)).astype(object)
         return pd.DataFrame(columns, index=table.index)
@@ -311,7 +326,7 @@ def _why_refused(column: pd.Series) -> str | None:
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return "holds dates: turn it into numbers, or drop it"
     if _is_numeric(column):
-        largest = np.abs(_numbers(column.dropna())).max()
+        largest = np.abs(as_numbers(column.dropna(), "drop it")).max()
         if not np.isfinite(largest):
             return "has infinite values: leave these cells empty, or drop it"
         if largest > np.finfo(np.float32).max:  # what the trees of the rules compute in
@@ -328,7 +343,8 @@ def _why_refused(column: pd.Series) -> str | None:
         not number.all()
         and pd.to_numeric(distinct.str.replace(SIGNS, "", regex=True), errors="coerce").notna().mean() >= NUMBERS_SHARE
     ):
-        return f"has numbers, but also values like {distinct[~number].iloc[0]!r}: write plain numbers, or drop it"
+        example = shorten(distinct[~number].iloc[0])
+        return f"has numbers, but also values like {example!r}: write plain numbers, or drop it"
     if len(distinct) > max(10, TEXT_SHARE * len(text)):
         return (
             f"is text ({len(distinct)} different values in {len(text)} rows), neither numbers nor categories: drop it"
@@ -351,18 +367,15 @@ def _one_hot_encoder() -> OneHotEncoder:
     )
 
 
-def _numbers(column: pd.Series) -> NDArray[np.float64]:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
 def as_frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     """A table with columns named by strings."""
     if isinstance(X, pd.DataFrame):
-        table = X.rename(columns=str)
+        levels = [name if isinstance(name, tuple) else (name,) for name in X.columns]
+        table = X.set_axis([" ".join(map(str, name)) for name in levels], axis=1)
     else:
         if issparse(X):
             raise ValueError("X is sparse: give it as an array, X.toarray()")
-        array = np.asarray(X)
+        array = np.asarray(unmasked(X))
         if array.ndim != 2:
             raise ValueError(f"X must have rows and columns, got an array of shape {array.shape}")
         table = pd.DataFrame(array, columns=[f"feature {i}" for i in range(array.shape[1])]).infer_objects()

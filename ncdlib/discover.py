@@ -22,7 +22,7 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_consistent_length
 
-from ncdlib._checks import encode_labels
+from ncdlib._checks import check_positive, check_seed, encode_labels, shorten
 from ncdlib._table import Feature, TablePreprocessor, as_frame, as_labels, read_table
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassKFold
@@ -54,6 +54,15 @@ class Difference:
         Mean of the class and of all other rows, in the column's own unit; for a category, the share of rows.
     standardized : float
         Their difference in standard deviations of all rows.
+
+    Examples
+    --------
+    >>> from ncdlib import discover, make_ncd_blobs
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> found = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False)
+    >>> strongest = found.profiles[0].differences[0]
+    >>> (strongest.standardized > 0) == (strongest.inside > strongest.outside)
+    True
     """
 
     feature: str
@@ -84,6 +93,16 @@ class ClassProfile:
         Conditions that mark the class, from a shallow decision tree.
     rule_precision, rule_recall : float
         Share of the rows under the rule that are of the class; share of the class that is under the rule.
+
+    Examples
+    --------
+    >>> from ncdlib import discover, make_ncd_blobs
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> found = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False)
+    >>> [profile.size for profile in found.profiles]
+    [70, 70, 70]
+    >>> round(sum(profile.share for profile in found.profiles), 6)
+    1.0
     """
 
     cluster: int
@@ -222,7 +241,7 @@ class Discovery:
         limit = max(1.0, float(np.abs(values).max()))
         image = ax.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
         ax.set_xticks(range(len(self.profiles)), [p.name for p in self.profiles], rotation=45, ha="right")
-        ax.set_yticks(range(len(strongest)), [_no_math(_shorten(name)) for name in strongest])
+        ax.set_yticks(range(len(strongest)), [_no_math(shorten(name)) for name in strongest])
         ax.set_title("What sets each class apart")
         ax.figure.colorbar(image, ax=ax, label="standard deviations from all other rows")
 
@@ -252,7 +271,7 @@ def discover(
     n_jobs: int | None = None,
     store: str | os.PathLike | None = None,
     max_rows: int = MAX_ROWS,
-    random_state: int = 0,
+    random_state: int | None = 0,
     verbose: bool = True,
 ) -> Discovery:
     """Discover classes among the unlabelled rows of a table, and say what they are.
@@ -285,7 +304,7 @@ def discover(
     max_rows : int, default=50,000
         With more rows than this, all is learned from a random sample of so many; the other unlabelled rows are then
         assigned to the classes found. This bounds time and memory.
-    random_state : int, default=0
+    random_state : int or None, default=0
     verbose : bool, default=True
         Show progress bars.
 
@@ -312,8 +331,8 @@ def discover(
     if len(classes) < 2:
         found = "none" if len(classes) == 0 else f"one, {str(classes[0])!r}"
         raise ValueError(f"at least two known classes are needed to learn from, and there is {found}")
-    if n_seeds < 1:
-        raise ValueError(f"n_seeds must be at least 1, got {n_seeds}")
+    check_positive(n_seeds=n_seeds, max_rows=max_rows)
+    seed = check_seed(random_state)
     if max_rows < (fewest := ROWS_OF_A_RARE_CLASS * (len(classes) + 1)):
         raise ValueError(f"max_rows must be at least {fewest}, for some rows of each class; got {max_rows}")
     estimator = _make_estimator(method, verbose)
@@ -324,7 +343,7 @@ def discover(
     notes = list(preprocessor.notes_)
     learned = slice(None)
     if len(table) > max_rows:
-        learned = _sample(codes, max_rows, random_state)
+        learned = _sample(codes, max_rows, seed)
         notes.append(f"Learned from a random sample of {max_rows:,} of the {len(table):,} rows.")
     numbers, codes = all_numbers[learned], all_codes[learned]
 
@@ -357,12 +376,12 @@ def discover(
         ).fit(numbers, codes)
         estimator.set_params(**search.best_params_)
 
-    estimator = configure(estimator, {"random_state": random_state})
-    estimate = _estimate(estimator, numbers, codes, n_clusters, random_state)
+    estimator = configure(estimator, {"random_state": seed})
+    estimate = _estimate(estimator, numbers, codes, n_clusters, seed)
     k = estimate.n_clusters if isinstance(n_clusters, str) else n_clusters
     estimator.set_params(n_clusters=k)
     model = clone(estimator).fit(numbers, codes)
-    refits = _refit(estimator, numbers, codes, [random_state + 1 + i for i in range(n_seeds)])
+    refits = _refit(estimator, numbers, codes, [(seed + 1 + i) % 2**32 for i in range(n_seeds)])
     if len(refits) < n_seeds:
         notes.append(f"{n_seeds - len(refits)} of {n_seeds} fits with other seeds diverged.")
     if np.any(model.labels_[codes != UNLABELED] != UNLABELED):
@@ -428,12 +447,28 @@ def discover_file(
     table : DataFrame
         The file.
     found : Discovery
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> from ncdlib import make_ncd_blobs
+    >>> from ncdlib.discover import discover_file
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> rows = pd.DataFrame(problem.X).add_prefix("feature_").assign(kind=problem.y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     rows.to_csv(path, index=False)
+    ...     table, found = discover_file(path, "kind", method="ncd_kmeans", verbose=False)
+    >>> len(table) == len(rows), found.n_clusters
+    (True, 3)
     """
     table = read_table(path, label_column)
     for name in (label_column, *drop):
         if name not in table:
             close = get_close_matches(name, table.columns, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {_shorten(', '.join(table.columns), 200)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {shorten(', '.join(table.columns), 200)}"
             raise ValueError(f"{path} has no column {name!r}: {hint}")
     for name in RESULT_COLUMNS:
         if name in table and name not in drop:
@@ -632,10 +667,6 @@ def _in_words(bounds: Mapping[int, tuple[float, float]], features: list[Feature]
         else:
             parts.append(f"{low} < {column} <= {high}")
     return " and ".join(parts)
-
-
-def _shorten(text: str, length: int = 30) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _no_math(text: str) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import traceback
 import warnings
 from pathlib import Path
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from test_estimator_checks import ESTIMATORS, with_each
 from typer.testing import CliRunner
 
@@ -38,9 +40,10 @@ from ncdlib import (
     discover,
     estimate_n_clusters,
     make_ncd_blobs,
+    spectral_embedding,
 )
-from ncdlib._checks import encode_labels
-from ncdlib._table import read_table
+from ncdlib._checks import check_rows, encode_labels
+from ncdlib._table import as_labels, read_table
 from ncdlib.cli import app
 from ncdlib.methods.deep import DeepNCD
 from ncdlib.selection import INDICES
@@ -149,7 +152,7 @@ def labels(draw, n_rows):
 
 def is_missing(label):
     text = label.decode("latin-1") if isinstance(label, bytes) else str(label)
-    return text in ("-1", "-1.0", "", "nan", "None", "<NA>", "NaT")
+    return label is np.ma.masked or text in ("-1", "-1.0", "", "nan", "None", "<NA>", "NaT")
 
 
 def excuses_for_rows(X, precision=np.float64, fitting=True):
@@ -337,6 +340,8 @@ def test_discover(data):
         (pd.Series([1, 2, pd.NA], dtype="Int64"), [1, 2]),
         (pd.Categorical(["b", "a", None]), ["a", "b"]),
         ([True, False, None], [False, True]),
+        (np.ma.array([1, 2, 2], mask=[0, 0, 1]), [1, 2]),
+        (np.ma.array(["a", "b", "b"], mask=[0, 0, 1]), ["a", "b"]),
     ],
 )
 def test_labels_that_are_read(y, classes):
@@ -349,6 +354,7 @@ def test_labels_that_are_read(y, classes):
     ("y", "error", "message"),
     [
         ([1, "a", None], TypeError, r"several types \(int, str\)"),
+        ((1, "a", -1), TypeError, r"several types \(int, str\)"),
         ([b"a", "a", None], TypeError, r"several types \(bytes, str\)"),
         ([1, pd.Timestamp("2020")], TypeError, "cannot be sorted .* one type for all classes"),
         (pd.Series([(1, 2), (3, 4)]), TypeError, "no single values"),
@@ -361,6 +367,79 @@ def test_labels_that_are_read(y, classes):
 def test_labels_that_are_refused(y, error, message):
     with pytest.raises(error, match=message):
         encode_labels(y)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["x", "y", "z", "1"], "column 'a' holds something else than numbers .*'x'.*: encode it .* ncdlib.discover"),
+        (["x" * 9_999, "y", "z", "1"], "column 'a' holds something else than numbers .{,200}$"),
+        (pd.Categorical(list("xyxy")), "column 'a' holds something else than numbers"),
+        (pd.date_range("2020", periods=4), "column 'a' holds something else than numbers .dates or times"),
+        (pd.period_range("2020", periods=4, freq="D"), "column 'a' holds something else than numbers .*Period"),
+        ([10**400, 1, 2, 3], "column 'a' holds something else than numbers .*too large"),
+        ([1, 2, None, 3], "column a of X contains NaN: fill in what is missing, .* ncdlib.discover, which fills in$"),
+        (pd.array([1, 2, pd.NA, 3], dtype=object), "column a of X contains NaN"),
+        (np.ma.array([1.0, 2, 3, 4], mask=[0, 0, 1, 0]), "column 0 of X contains NaN"),
+        (np.array(["2020", "2021"] * 2, dtype="M8[Y]"), "column 0 holds something else than numbers"),
+        (np.array(["x", "y"] * 2), "column 0 holds something else than numbers"),
+    ],
+)
+def test_rows_that_are_refused(column, message):
+    X = column[:, None] if isinstance(column, np.ndarray) else pd.DataFrame({"a": column, "b": np.arange(4.0)})
+    _, found = attempt(lambda: NCDKMeans(2).fit(X, [0, 1, -1, -1]))
+    assert re.match(message, found), found
+
+
+def test_columns_that_are_read_as_numbers():
+    X = pd.DataFrame({"a": ["1", "2"], "b": [True, False], "c": pd.Categorical([3, 4]), "d": [5, 6]})
+    np.testing.assert_array_equal(check_rows(X), [[1, 1, 3, 5], [2, 0, 4, 6]])
+    assert X["a"].tolist() == ["1", "2"]  # left as it was
+    np.testing.assert_array_equal(check_rows(np.ma.array([[1, 2], [3, 4]])), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": [pd.Timestamp("2020"), pd.Timestamp("2021")]}, "classes_ holds a Timestamp, which would come"),
+        ({"classes": [2**70, 1]}, "classes_ holds a int, which would come back as text"),
+        ({"random_state": np.random.RandomState(0)}, "NCDKMeans: random_state: a RandomState has no JSON form"),
+    ],
+)
+def test_what_would_not_come_back_is_not_saved(change, message, tmp_path):
+    classes = change.pop("classes", ["a", "b"])
+    model = NCDKMeans(1, **change).fit([[0.0], [1], [2], [3]], [*classes, None, None])
+    with pytest.raises(TypeError, match=message):
+        model.save(tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("classes", [[b"a", b"b", b"c", b"\xff"], [0, 1, 2, 2**70], pd.date_range("2020", periods=4)])
+def test_score_known_of_any_labels(classes):
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    X, y = problem.X, problem.y
+    names = np.array([*classes, None], dtype=object)[y]
+    plain, named = (PBN(2, epochs=1, random_state=0, verbose=False).fit(X, labels) for labels in (y, names))
+    for rows in (y >= 0, y > 0, y == 3):
+        assert named.score_known(X[rows], names[rows]) == plain.score_known(X[rows], y[rows])
+    assert 0 < plain.score_known(X[y >= 0], y[y >= 0]) < 1
+
+
+@pytest.mark.parametrize("clusterer", ["kmeans", "spectral"])
+def test_a_model_without_clusters_says_so(clusterer):
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    model = PBN(2, epochs=1, clusterer=clusterer, verbose=False)
+    (diverged,) = model.fit_many(problem.X, problem.y, [{"lr": 1e25}])
+    (without,) = model.fit_many(problem.X, problem.y, [{}], fit_clusters=False)
+    for fitted in (diverged, without):
+        with pytest.raises(NotFittedError, match="PBN has no clusters: its training diverged, or .*fit_clusters=False"):
+            fitted.predict(problem.X)
+
+
+@pytest.mark.parametrize("arguments", [(None,), (2, None)])
+def test_what_an_embedding_cannot_do_without(arguments):
+    with pytest.raises(ValueError, match="n_components and s_min must be given"):
+        spectral_embedding(np.eye(4), *arguments)
 
 
 @pytest.mark.parametrize("factor", [1e200, 1e-200])
@@ -414,6 +493,8 @@ def test_divergence_leaks_no_warning():
         ([[i] for i in range(60)], "the column 'new' holds lists or the like"),
         (1j * np.arange(60), "the column 'new' holds complex numbers"),
         (1e39 * np.arange(60), "the column 'new' has values up to 5.9e"),
+        ([*map(str, range(59)), "x" * 70_000], f"has numbers, but also values like '{'x' * 29}…': write plain numbers"),
+        ([10**400, *range(59)], "column 'new' holds something else than numbers (int too large"),
     ],
 )
 def test_columns_that_cannot_be_learned_from(column, message):
@@ -473,7 +554,7 @@ def run_discover(path, *arguments):
     return CliRunner().invoke(app, options)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_files_with_a_byte_order_mark(tmp_path, encoding):
     table = read_table(write_csv(tmp_path / "t.csv", "é,y,class", sep=";", encoding=encoding))
     assert table.columns.tolist() == ["é", "y", "class"] and len(table) == 90
@@ -485,6 +566,52 @@ def test_a_bad_byte_far_from_the_start_makes_it_latin_1(tmp_path):
     with path.open("ab") as file:
         file.write("1,2,é\n".encode("latin-1"))
     assert read_table(path)["class"].iloc[-1] == "é"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<!DOCTYPE html><html><body>no</body></html>",
+        "\n<html>\n<body>\nno, it is none</body></html>\n",
+        '{"a": [1, 2], "b": [3, 4]}',
+        '[{"a": 1, "b": 2},\n {"a": 1, "b": 3}]',
+    ],
+)
+def test_pages_and_json_are_no_tables(tmp_path, content):
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(ValueError, match="t.csv is not a CSV file: it looks like (HTML|JSON)"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("cell", ['",' * 30_000 + '"', "'," * 30_000])
+def test_thousands_of_quotes_are_read_at_once(tmp_path, cell):
+    """csv.Sniffer alone takes minutes."""
+    (tmp_path / "t.csv").write_text("x;class\n" + f"1;{cell}\n" + "2;b\n" * 20)
+    began = time.perf_counter()
+    assert read_table(tmp_path / "t.csv").shape == (21, 2)
+    assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'a;b\n"x, y";1\n"u, v, w";2\n',
+        'a;b\n5" pipe, long;1\n6" pipe;2\n',
+        "a;b\nO'Neil, 'x', y;1\nd'Arc;2\n",
+        'a;b\n"one,\n two,\n three";1\nx;2\n',
+        "a;b\n1\x85,;1\n2\u2028,\x0b\x1c;2\n",
+        "a;b;" + ";".join(map(str, range(3_000))) + "\n" + ("1" + ";1234" * 3_001 + "\n") * 20,  # 64 kB are four lines
+    ],
+)
+def test_the_separator_is_found_beside_other_signs(tmp_path, content):
+    (tmp_path / "t.csv").write_text(content, encoding="utf-8")
+    assert read_table(tmp_path / "t.csv").columns.tolist()[:2] == ["a", "b"]
+
+
+@pytest.mark.parametrize("sign", ["\x85", "\u2028", "\x0b", "\x1c"])
+def test_signs_that_end_a_line_elsewhere_stay_in_a_label(tmp_path, sign):
+    (tmp_path / "t.csv").write_text(f"x,class\n1,a{sign}b\n2,c\n", encoding="utf-8")
+    assert as_labels(read_table(tmp_path / "t.csv", "class")["class"]).tolist() == [f"a{sign}b", "c"]
 
 
 def test_newlines_in_quotes(tmp_path):
@@ -589,7 +716,7 @@ def test_sparse_tables_are_refused_with_a_way_out():
         discover(sparse.csr_matrix(problem.X), problem.y, method="ncd_kmeans")
 
 
-@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE])
 def test_a_file_of_nothing_but_a_byte_order_mark(tmp_path, mark):
     (tmp_path / "t.csv").write_bytes(mark)
     with pytest.raises(ValueError, match="t.csv is empty"):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
@@ -243,13 +244,31 @@ def test_other_seeds_show_what_is_unstable():
         ({"y": lambda y: np.where(y == 0, 0, -1)}, "at least two known classes .* there is one, "),
         ({"y": lambda y: np.full(len(y), None)}, "at least two known classes .* there is none"),
         ({"y": lambda y: y[:-1]}, "inconsistent"),
-        ({"n_seeds": 0}, "n_seeds must be at least 1"),
+        ({"n_seeds": 0}, "n_seeds must be a positive integer, got 0"),
+        ({"n_seeds": "a"}, "n_seeds must be a positive integer, got 'a'"),
+        ({"max_rows": "a"}, "max_rows must be a positive integer, got 'a'"),
+        ({"random_state": -1}, "random_state must be None or an integer from 0"),
+        ({"random_state": "a"}, "random_state must be None or an integer from 0"),
     ],
 )
 def test_clear_errors(problem, change, message):
     y = change.pop("y", lambda y: y)(problem.y)
     with pytest.raises(ValueError, match=message):
         discover(problem.X, y, method="ncd_kmeans", verbose=False, **change)
+
+
+@pytest.mark.parametrize("seed", [None, 2**32 - 1])
+def test_any_seed(problem, seed):
+    found = discover(problem.X, problem.y, method="ncd_kmeans", random_state=seed, max_rows=150, verbose=False)
+    assert found.n_clusters == 3 and found.stability > 0.9
+
+
+def test_masked_cells_are_missing(problem):
+    mask = np.random.default_rng(0).random(problem.X.shape) < 0.05
+    preprocessor = TablePreprocessor().fit(np.where(mask, np.nan, problem.X))
+    masked = np.ma.array(np.where(mask, 1e9, problem.X), mask=mask)
+    expected = preprocessor.transform(np.where(mask, np.nan, problem.X))
+    np.testing.assert_array_equal(preprocessor.transform(masked), expected)
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------
@@ -306,6 +325,8 @@ def test_columns_become_numbers_and_names():
     assert unseen[0, -1] == 1
     with pytest.raises(ValueError, match="no column 'c'"):
         preprocessor.transform(X[["n"]])
+    with pytest.raises(ValueError, match="column 'n' holds something else than numbers .*'a'.: give numbers, as in"):
+        preprocessor.transform(X.assign(n="a"))
 
 
 def test_odd_tables():
@@ -315,6 +336,8 @@ def test_odd_tables():
         TablePreprocessor().fit(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
     with pytest.raises(ValueError, match="no column is left"):
         TablePreprocessor().fit(np.ones((5, 2)))
+    levels = pd.DataFrame([[1, 2], [3, 4]], columns=pd.MultiIndex.from_tuples([("size", "mean"), ("size", 2)]))
+    assert [str(f) for f in TablePreprocessor().fit(levels).features_] == ["size mean", "size 2"]
     only_categories = TablePreprocessor().fit(pd.DataFrame({"c": list("abab")}))
     Z = only_categories.transform(pd.DataFrame({"c": list("ba")}))
     np.testing.assert_array_equal(only_categories.readable(Z), [[0, 1], [1, 0]])
@@ -547,3 +570,27 @@ def test_files_of_other_kinds(tmp_path, name):
     (tmp_path / name).write_bytes(b"anything")
     with pytest.raises(ValueError, match="unpack it first|save it as CSV"):
         read_table(tmp_path / name)
+
+
+def save_often(path):
+    for i in range(300):
+        with atomic_write(path) as file:
+            file.write(b"%d" % i)
+
+
+def test_two_processes_write_one_file(tmp_path):
+    """Either may find the other's unfinished file, and the next moment not."""
+    with ProcessPoolExecutor(2) as pool:
+        assert list(pool.map(save_often, [tmp_path / "a.csv"] * 2)) == [None, None]
+    assert os.listdir(tmp_path) == ["a.csv"] and (tmp_path / "a.csv").read_bytes() == b"299"
+
+
+def test_line_ends_inside_a_class_name(tmp_path, problem):
+    """A file of Windows that is read as latin-1 has some: its three dots are byte 85."""
+    table = pd.DataFrame(problem.X).add_prefix("x")
+    table["class"] = [f"caf\x85{label}" if label >= 0 else "" for label in problem.y]
+    (tmp_path / "t.csv").write_bytes(table.to_csv(index=False).encode("latin-1"))
+    files = [str(tmp_path / "t.csv"), "--output", str(tmp_path / "found.csv")]
+    done = CliRunner().invoke(app, ["discover", *files, "--label-column", "class", "--method", "ncd_kmeans"])
+    assert done.exit_code == 0, done.output
+    assert len(pd.read_csv(tmp_path / "found.csv")) == len(table)

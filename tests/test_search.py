@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import KFold
 
 from ncdlib import (
     PBN,
@@ -331,11 +332,31 @@ def test_two_of_three_known_classes_hidden():
         ({"estimator": PCA()}, "PCA has no parameter n_clusters"),
         ({"random_state": None, "store": "x.csv"}, "integer random_state"),
         ({"cv": HiddenClassKFold(2, 7)}, "hiding 7 known classes needs at least 8"),
+        ({"cv": 2.5}, "cv must be a HiddenClassKFold, a number of folds or None, got 2.5"),
+        ({"cv": "a"}, "cv must be a HiddenClassKFold"),
+        ({"cv": KFold(2)}, "cv must be a HiddenClassKFold"),
+        ({"param_distributions": None}, "param_distributions must be a dict"),
+        ({"param_distributions": [{"stretch": [1.0]}]}, "param_distributions must be a dict"),
+        ({"param_distributions": {"n_clusters": [2, 3]}}, "must not hold n_clusters: give it to HiddenClassSearchCV"),
+        ({"param_distributions": {"random_state": [2, 3]}}, "must not hold random_state"),
+        ({"estimator": None}, "estimator must be an estimator such as PBN"),
+        ({"estimator": PCAKMeans}, "estimator must be an estimator such as PBN"),
+        ({"random_state": np.random.RandomState(0)}, "random_state must be None or an integer from 0"),
+        ({"random_state": -1}, "random_state must be None or an integer from 0"),
+        ({"random_state": 2**32}, "random_state must be None or an integer from 0"),
+        ({"random_state": "a"}, "random_state must be None or an integer from 0"),
+        ({"k_range": 5}, "k_range must hold positive numbers of clusters, got 5"),
     ],
 )
 def test_clear_errors(problem, kwargs, message):
     with pytest.raises(ValueError, match=message):
         make_search(**kwargs).fit(problem.X, problem.y)
+
+
+def test_numbers_of_numpy(problem):
+    plain = make_search(cv=2, random_state=2**32 - 1).fit(problem.X, problem.y)
+    of_numpy = make_search(cv=np.int64(2), random_state=np.uint32(2**32 - 1)).fit(problem.X, problem.y)
+    assert_same_results(plain.cv_results_, of_numpy.cv_results_)
 
 
 def test_no_unlabeled_row(problem):
@@ -391,6 +412,19 @@ def test_a_network_that_diverges_does_not_stop_its_stack(problem, pbn_search):
     np.testing.assert_array_equal(np.isnan(search.cv_results_["mean_test_score"]), high)
     assert search.best_params_ == {"lr": 1e-3}
     assert "diverged" in search.cv_results_["error"][np.flatnonzero(high)[0]]
+
+
+@pytest.mark.parametrize("estimator", [PBN(epochs=2), NCDKMeans(n_init=1)])
+def test_a_value_out_of_range_is_a_failed_trial(problem, pbn_search, estimator):
+    name = "lr" if isinstance(estimator, PBN) else "draw_power"
+    search = clone(pbn_search).set_params(estimator=estimator, param_distributions={name: [-1, 0.1]}, n_iter=7)
+    with pytest.warns(UserWarning, match="trials failed"):
+        search.fit(problem.X, problem.y)
+    negative = np.array([p[name] < 0 for p in search.cv_results_["params"]])
+    assert 0 < negative.sum() < 7
+    np.testing.assert_array_equal(np.isnan(search.cv_results_["mean_test_score"]), negative)
+    assert search.best_params_ == {name: 0.1}
+    assert f"ValueError: {name} must be" in search.cv_results_["error"][np.flatnonzero(negative)[0]]
 
 
 def test_tabularncd_is_trained_with_hidden_and_novel_clusters(problem):

@@ -213,7 +213,16 @@ def test_candidates_are_cut_to_what_the_rows_can_fill():
         (np.eye(9), {"k_range": [1]}, "must reach 2"),
         (np.eye(9), {"k_range": range(20, 30)}, "from 20 up"),
         (np.eye(9), {"index": "km_acc"}, "needs the known rows"),
-        (np.eye(9), {"n_runs": 0}, "at least 1"),
+        (np.eye(9), {"k_range": 5}, "k_range must hold positive numbers of clusters, got 5"),
+        (np.eye(9), {"k_range": [2.5, 3]}, r"k_range must hold positive numbers of clusters, got \[2.5, 3\]"),
+        (np.eye(9), {"k_range": "ab"}, "k_range must hold positive numbers of clusters, got 'ab'"),
+        (np.eye(9), {"k_range": [2**70]}, "k_range must hold"),
+        (np.eye(9), {"index": None}, "unknown validity index None"),
+        (np.eye(9), {"index": 5}, "unknown validity index 5"),
+        (np.eye(9), {"n_runs": 0}, "n_runs must be a positive integer, got 0"),
+        (np.eye(9), {"n_runs": "a"}, "n_runs must be a positive integer, got 'a'"),
+        (np.eye(9), {"n_init": 1.5}, "n_init must be a positive integer"),
+        (np.eye(9), {"max_rows": "a"}, "max_rows must be a positive integer"),
     ],
 )
 def test_clear_errors(X, kwargs, message):

@@ -28,6 +28,23 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
     The same data and ``random_state`` give the same result to the last bit, on one machine and with the same number of
     threads. With another number of threads, sums are added up in another order: the learned space differs in its last
     bits, and now and then a row is in another cluster. ``OMP_NUM_THREADS=1``, set before Python starts, rules that out.
+
+    Examples
+    --------
+    A method of one's own that puts every unlabelled row into the same cluster:
+
+    >>> import numpy as np
+    >>> from ncdlib.methods.base import NCDEstimator
+    >>> class OneCluster(NCDEstimator):
+    ...     def __init__(self, n_clusters=1):
+    ...         self.n_clusters = n_clusters
+    ...
+    ...     def fit(self, X, y):
+    ...         X, codes = self._check_fit(X, y)
+    ...         self.labels_ = np.where(codes == -1, 0, -1)
+    ...         return self
+    >>> OneCluster().fit_predict([[0.0], [1.0], [2.0], [3.0]], [7, 8, -1, -1])
+    array([-1, -1,  0,  0])
     """
 
     _precision: ClassVar[DTypeLike] = np.float64  # of the computation
@@ -84,12 +101,26 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
             if isinstance(value, NCDEstimator):
                 meta["nested"][name], inner = value._state()
                 arrays |= {f"{name}:{key}": array for key, array in inner.items()}
-            elif isinstance(value, np.ndarray):  # labels of type object are strings
-                arrays[name] = value.astype(str) if value.dtype.kind == "O" else value
+            elif isinstance(value, np.ndarray):
+                if value.dtype.kind == "O":
+                    for other in (v for v in value if not isinstance(v, str)):
+                        raise TypeError(
+                            f"cannot save {type(self).__name__}: {name} holds a {type(other).__name__}, which would "
+                            "come back as text: give labels that are text or plain numbers"
+                        )
+                    value = value.astype(str)
+                arrays[name] = value
             elif isinstance(value, dict) and value and all(isinstance(v, np.ndarray) for v in value.values()):
                 arrays |= {f"{name}/{key}": array for key, array in value.items()}
             else:
                 meta["plain"][name] = value
+        for name, value in (meta["params"] | meta["plain"]).items():
+            try:
+                json.dumps(value, default=_plain_number)
+            except TypeError as error:
+                raise TypeError(
+                    f"cannot save {type(self).__name__}: {name}: {error}; give a number, a text or None"
+                ) from error
         return meta, arrays
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -97,10 +128,7 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         meta, arrays = self._state()
         meta["ncdlib"] = version("ncdlib")
-        try:
-            text = json.dumps(meta, default=_plain_number)
-        except TypeError as error:
-            raise TypeError(f"cannot save {type(self).__name__}: {error} (use an int random_state)") from error
+        text = json.dumps(meta, default=_plain_number)
         path = Path(path)
         with atomic_write(path) as file:
             np.savez(file, __meta__=np.array(text), **arrays)

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.cluster import KMeans
-from sklearn.metrics import accuracy_score, pairwise_distances_argmin
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from tqdm import tqdm
 
@@ -33,7 +34,20 @@ Loss = Callable[[engine.Batch], dict[str, Tensor]]
 
 
 class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
-    """An encoder trained by a loss, whose latent space holds the novel classes."""
+    """An encoder trained by a loss, whose latent space holds the novel classes.
+
+    Examples
+    --------
+    >>> from ncdlib import PBN, TabularNCD, make_ncd_blobs
+    >>> from ncdlib.methods.deep import DeepNCD
+    >>> issubclass(PBN, DeepNCD), issubclass(TabularNCD, DeepNCD)
+    (True, True)
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> method = PBN(3, epochs=2, verbose=False)
+    >>> models = method.fit_many(problem.X, problem.y, [{"latent_dim": 2}, {"latent_dim": 4}], random_states=0)
+    >>> [model.transform(problem.X_test_novel).shape[1] for model in models]
+    [2, 4]
+    """
 
     _precision = np.float32  # torch's
 
@@ -194,7 +208,15 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         bar = tqdm(total=total, desc=f"{type(self).__name__} epochs", delay=3) if self.verbose else nullcontext()
         with bar as progress:
             for start in range(0, len(models), size):
-                self._train_stack([models[i] for i in order[start : start + size]], X32, codes, progress)
+                stack = [models[i] for i in order[start : start + size]]
+                try:
+                    self._train_stack(stack, X32, codes, progress)
+                except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:  # torch's words
+                    widest = max(model.latent_dim_ for model in stack)
+                    raise ValueError(
+                        f"device={self.device!r} cannot be used for networks of {X32.shape[1]} features and latent_dim "
+                        f"up to {widest}: {str(error).splitlines()[0]}"
+                    ) from error
         for model in models:
             with np.errstate(over="ignore", invalid="ignore"):  # what diverged is found in the next line
                 latent = model._latent(X32[codes == UNLABELED])
@@ -207,19 +229,15 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         return int(np.clip(FLOATS_IN_A_STACK // (units * self.batch_size), 1, 20))
 
     def _train_stack(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64], progress: tqdm | None) -> None:
-        try:
-            device = torch.device(self.device)
-            rows = self._training_rows(codes)
-            latent = np.array([m.latent_dim_ for m in models])
-            encoder = engine.Mlp(
-                "encoder",
-                [np.full(len(models), n) for n in (X.shape[1], *engine.hidden_widths(X.shape[1]))] + [latent],
-            )
-            heads = self._heads(models, X.shape[1])
-            stack = engine.Stack([encoder, *heads], [m._network_seed for m in models], device)
-        except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:  # torch's words
-            reason = str(error).splitlines()[0]
-            raise ValueError(f"device={self.device!r} cannot be used for a network of this size: {reason}") from error
+        device = torch.device(self.device)
+        rows = self._training_rows(codes)
+        latent = np.array([m.latent_dim_ for m in models])
+        encoder = engine.Mlp(
+            "encoder",
+            [np.full(len(models), n) for n in (X.shape[1], *engine.hidden_widths(X.shape[1]))] + [latent],
+        )
+        heads = self._heads(models, X.shape[1])
+        stack = engine.Stack([encoder, *heads], [m._network_seed for m in models], device)
         dropout = engine.Dropout([m.dropout for m in models], device)
         fixed_batches = None if self.shuffle_batches else self._make_batches(X[rows], codes[rows], device, epoch=0)
 
@@ -260,14 +278,28 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         if np.any(codes == UNLABELED) or len(unknown):
             raise ValueError(f"score_known takes rows of known classes only; got {list(unknown) or 'unlabelled rows'}")
         logits = engine.apply(self.weights_, "classifier", self._classifier_input(X))[:, : len(self.classes_)]
-        return float(accuracy_score(classes[codes], self.classes_[logits.argmax(axis=1)]))
+        return float(np.mean(np.searchsorted(self.classes_, classes)[codes] == logits.argmax(axis=1)))
 
     def _classifier_input(self, X: NDArray) -> NDArray[np.float32]:
         return normalize(self._latent(X))  # the latent is L2-normalised in training
 
 
 class ProjectionNCD(DeepNCD):
-    """A latent space that is trained without regard to the number of clusters, then clustered (the paper's 3.4)."""
+    """A latent space that is trained without regard to the number of clusters, then clustered (the paper's 3.4).
+
+    Examples
+    --------
+    One training serves any number of clusters:
+
+    >>> from ncdlib import PBN, TabularNCD, make_ncd_blobs
+    >>> from ncdlib.methods.deep import ProjectionNCD
+    >>> issubclass(PBN, ProjectionNCD), issubclass(TabularNCD, ProjectionNCD)
+    (True, False)
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> model = PBN(3, epochs=2, verbose=False, random_state=0).fit(problem.X, problem.y)
+    >>> [len(set(model.cluster(problem.X_test_novel, k, random_state=0))) for k in (2, 3, 4)]
+    [2, 3, 4]
+    """
 
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
@@ -315,6 +347,9 @@ class ProjectionNCD(DeepNCD):
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Assign rows to the discovered clusters."""
         Z = self._cluster_space(self._check_new(X))
+        check_is_fitted(
+            self, "labels_", msg="%(name)s has no clusters: its training diverged, or it was with fit_clusters=False"
+        )
         if self.clusterer == "spectral":
             return self.clusterer_.predict(Z)
         return pairwise_distances_argmin(Z, self.cluster_centers_)

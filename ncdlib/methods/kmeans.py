@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
+from ncdlib._checks import check_positive
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.validity import estimate_n_clusters
@@ -29,9 +30,7 @@ def check_k_means_options(selection: str, draw_power: float, n_init: int, max_it
         raise ValueError(f"draw_power must be a number from 0 to {LARGEST_POWER}, got {draw_power!r}")
     if not isinstance(tol, Real) or not 0 <= tol < np.inf:
         raise ValueError(f"tol must be a number not below 0, got {tol!r}")
-    for name, value in (("n_init", n_init), ("max_iter", max_iter)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    check_positive(n_init=n_init, max_iter=max_iter)
 
 
 def draw_centroids(

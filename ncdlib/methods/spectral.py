@@ -76,6 +76,8 @@ def spectral_embedding(
     [True, True, True, False, False, False]
     """
     X = check_rows(X, min_rows=2)
+    if n_components is None or s_min is None:  # which a search may leave open
+        raise ValueError(f"n_components and s_min must be given, got {n_components} and {s_min}")
     check_embedding_options(n_components, s_min, sigma_rule)
     distances, _ = _squared_distances(X)
     gamma = _gamma(_longest_tree_edge(distances), s_min, sigma_rule)

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from ncdlib._checks import check_rows, encode_labels, one_known_class_allowed
+from ncdlib._checks import check_positive, check_rows, check_seed, encode_labels, one_known_class_allowed
 from ncdlib.metrics import evaluate
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassFold, HiddenClassKFold
@@ -185,13 +185,11 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_consistent_length(X_checked, codes)
         if not np.any(codes == UNLABELED):
             raise ValueError("y has no unlabelled row: mark the rows to discover classes in with -1")
-        cv = HiddenClassKFold(self.cv) if self.cv is None or isinstance(self.cv, int) else self.cv
+        cv = self.cv if isinstance(self.cv, HiddenClassKFold) else HiddenClassKFold(self.cv)
         folds = list(cv.split(X_checked, codes))
         self.n_splits_ = len(folds)
         self.hidden_classes_ = [self.classes_[fold.classes] for fold in folds]
-        seed = self.random_state
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        seed = check_seed(self.random_state)
         trials = [_Trial.draw(number, self.param_distributions, seed) for number in range(self.n_iter)]
 
         fingerprint = self._fingerprint(protocol, X_checked, codes, folds)
@@ -269,9 +267,22 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self.fit(X, y).labels_
 
     def _check_parameters(self) -> _Protocol:
-        for name in ("n_iter", "stack_size"):
-            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a positive integer, got {getattr(self, name)!r}")
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
+            raise ValueError(f"estimator must be an estimator such as PBN(), got {self.estimator!r}")
+        if not isinstance(self.param_distributions, Mapping):
+            raise ValueError(
+                "param_distributions must be a dict from names of hyperparameters to lists or distributions, "
+                f"got {self.param_distributions!r}"
+            )
+        for name in ("n_clusters", "random_state"):
+            if name in self.param_distributions:
+                raise ValueError(f"param_distributions must not hold {name}: give it to HiddenClassSearchCV itself")
+        check_positive(n_iter=self.n_iter, stack_size=self.stack_size)
+        check_seed(self.random_state)
+        if not isinstance(self.cv, HiddenClassKFold | int | np.integer | None):
+            raise ValueError(f"cv must be a HiddenClassKFold, a number of folds or None, got {self.cv!r}")
+        if self.k_range is not None and not np.iterable(self.k_range):
+            raise ValueError(f"k_range must hold positive numbers of clusters, got {self.k_range!r}")
         if self.scoring not in ("ari", "acc", "nmi"):
             raise ValueError(f"scoring must be 'ari', 'acc' or 'nmi', got {self.scoring!r}")
         setting = self.setting or ("estimated" if self.n_clusters is None else "known")
@@ -465,7 +476,12 @@ def _train(
     protocol: _Protocol, X: NDArray, y: NDArray, params: list[dict[str, Any]], seeds: list[int]
 ) -> list[BaseEstimator | Exception]:
     if hasattr(protocol.estimator, "fit_many"):
-        models = protocol.estimator.fit_many(X, y, params, seeds, fit_clusters=not protocol.clusters_afresh)
+        try:
+            models = protocol.estimator.fit_many(X, y, params, seeds, fit_clusters=not protocol.clusters_afresh)
+        except ValueError as error:  # a set that is out of range; halving finds it, and leaves the others in stacks
+            half = len(params) // 2
+            halves = ((params[:half], seeds[:half]), (params[half:], seeds[half:]))
+            return [model for part in halves for model in _train(protocol, X, y, *part)] if half else [error]
         return [ArithmeticError("training diverged") if m.diverged_ else m for m in models]
     models = []
     for parameters, seed in zip(params, seeds, strict=True):

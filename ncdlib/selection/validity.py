@@ -3,6 +3,7 @@ paper)."""
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
 from sklearn.utils import check_consistent_length, check_random_state
 
-from ncdlib._checks import check_rows, encode_labels
+from ncdlib._checks import check_positive, check_rows, encode_labels
 from ncdlib.metrics import clustering_accuracy
 from ncdlib.problem import UNLABELED
 from ncdlib.selection._many_kmeans import many_k_means
@@ -167,13 +168,12 @@ def estimate_n_clusters(
     >>> sorted(estimate.scores)
     ['elbow', 'silhouette']
     """
-    names = (index,) if isinstance(index, str) else tuple(index)
+    names = tuple(index) if np.iterable(index) and not isinstance(index, str) else (index,)
     for name in names:
         check_index(name)
     if not names:
         raise ValueError(f"index is empty: choose from {', '.join(INDICES)}")
-    if n_runs < 1 or n_init < 1:
-        raise ValueError(f"n_runs and n_init must be at least 1, got {n_runs} and {n_init}")
+    check_positive(n_runs=n_runs, n_init=n_init, max_rows=max_rows)
     random = check_random_state(random_state)
     X = check_rows(X, name="X among the rows to cluster")
     if "km_acc" in names:
@@ -228,9 +228,12 @@ def _sample(X: NDArray, max_rows: int, random: np.random.RandomState) -> NDArray
 
 def _candidates(k_range: Iterable[int] | None, X: NDArray, with_one: bool) -> NDArray[np.int64]:
     asked = range(1 if with_one else 2, 31) if k_range is None else k_range
-    ks = np.unique(np.fromiter(asked, dtype=np.int64))
+    try:
+        ks = np.unique(np.array([operator.index(k) for k in asked], dtype=np.int64))
+    except (TypeError, OverflowError):  # no integers
+        ks = np.array([])
     if len(ks) == 0 or ks[0] < 1:
-        raise ValueError(f"k_range must hold positive numbers of clusters, got {list(ks)}")
+        raise ValueError(f"k_range must hold positive numbers of clusters, got {k_range!r}")
     if not with_one and ks[-1] < 2:
         raise ValueError("k_range must reach 2: a validity index compares clusters")
     # The first rows settle it in all ordinary cases, and the check stays cheap.
