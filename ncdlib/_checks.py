@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -160,6 +160,12 @@ def check_n_clusters(n_clusters: int, n_rows: int, what: str = "unlabelled rows"
         raise ValueError(f"n_clusters must be a positive integer or the name of a validity index, got {n_clusters!r}")
     if n_clusters > n_rows:
         raise ValueError(f"n_clusters={n_clusters} is more than the {n_rows} {what} there are to cluster")
+
+
+def check_index(name: str, indices: Collection[str]) -> None:
+    """Raise a ValueError unless there is a validity index of this name."""
+    if name not in indices:
+        raise ValueError(f"unknown validity index {name!r}: choose from {', '.join(indices)}")
 
 
 def encode_labels(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray]:

@@ -18,6 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE
 from playwright.sync_api import Browser, Page, sync_playwright
+from test_book import CHAPTERS, cells, python
 from test_pages import PUBLIC_MODULES, public_names
 
 from ncdlib.evidence import compare_with_paper, ledger, show_table
@@ -113,7 +114,8 @@ def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["desktop"]["width"]
     # What is folded is read, too: code, solutions, claims.
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    page.evaluate("document.querySelectorAll('.toggle-hidden').forEach(one => one.classList.remove('toggle-hidden'))")
+    page.evaluate("document.querySelectorAll('button.toggle-button-hidden').forEach(one => one.click())")
+    page.wait_for_timeout(500)  # they fade in
     # Without preload, since axe looks for imported style sheets where they are not.
     options = {"preload": False, "resultTypes": ["violations"]}
     found = Axe().run(page, options=options).response["violations"]
@@ -211,7 +213,7 @@ def test_sliders_move(reader):
                 continue
             with_sliders.add(path)
             plot.scroll_into_view_if_needed()
-            drawn = "plot => plot.querySelector('.plot').innerHTML"
+            drawn = "plot => JSON.stringify([plot.data, plot.layout.shapes, plot.layout.title])"
             before = plot.evaluate(drawn)
             rail = plot.locator(".slider-rail-touch-rect").first.bounding_box()
             page.mouse.click(rail["x"] + 0.8 * rail["width"], rail["y"] + rail["height"] / 2)
@@ -337,16 +339,12 @@ def test_book_shows_the_verdicts_of_the_ledger():
     assert shown == dict(zip(claims["id"], claims["verdict"], strict=True))
 
 
-@pytest.mark.parametrize("chapter", sorted((ROOT / "book").glob("[0-9][0-9]_*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_verdicts_in_sentences_are_the_ledger_s(chapter):
     """A chapter names the verdicts it glues in a dictionary from its own names to the ids of claims."""
     skip_if_measured_since_the_build()
     verdict = verdicts(ledger())
-    code = "\n".join(
-        "".join(cell["source"])
-        for cell in json.loads(chapter.read_text(encoding="utf-8"))["cells"]
-        if cell["cell_type"] == "code" and "colab" not in cell["id"]
-    )
+    code = "\n".join(python(cell) for cell in cells(chapter) if cell["cell_type"] == "code")
     named = {}
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Dict):

@@ -1,9 +1,11 @@
-// A box that scrolls sideways must be reachable by keyboard.
+// A box that scrolls sideways must be reachable by keyboard; the theme sees to code, but not to code that was folded.
 function markScrollable() {
-  for (const box of document.querySelectorAll(".cell_output .output.text_html")) {
+  for (const box of document.querySelectorAll(".cell_output .output.text_html, .bd-article :is(details, .toggle) pre")) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   }
 }
 window.addEventListener("load", markScrollable);
 window.addEventListener("resize", markScrollable);
+document.addEventListener("toggle", markScrollable, true);
+document.addEventListener("click", () => setTimeout(markScrollable));

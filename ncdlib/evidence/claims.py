@@ -1027,6 +1027,13 @@ class Claim:
         The label of the table or figure that it rests on.
     views : tuple of str
         With which hyperparameters it is judged; ("paper",) for the arithmetic inside the paper.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import CLAIMS
+    >>> claim = CLAIMS[0]
+    >>> claim.says, claim.full_place, claim.chapter
+    ('NCD k-means is never worse than k-means.', 'Section 7.2.1, Table 3', 10)
     """
 
     id: str

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ncdlib._checks import check_n_clusters, check_rows, encode_labels, min_known_classes
+from ncdlib._checks import check_index, check_n_clusters, check_rows, encode_labels, min_known_classes
 from ncdlib._files import atomic_write
 from ncdlib.problem import UNLABELED
-from ncdlib.selection.validity import check_index
+from ncdlib.selection.validity import INDICES
 
 
 class NCDEstimator(ClusterMixin, BaseEstimator):
@@ -72,7 +72,7 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
 
     def _check_n_clusters(self, n_rows: int) -> None:
         if isinstance(self.n_clusters, str):
-            check_index(self.n_clusters)
+            check_index(self.n_clusters, INDICES)
         else:
             check_n_clusters(self.n_clusters, n_rows)
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
 from sklearn.utils import check_consistent_length, check_random_state
 
-from ncdlib._checks import check_positive, check_rows, encode_labels
+from ncdlib._checks import check_index, check_positive, check_rows, encode_labels
 from ncdlib.metrics import clustering_accuracy
 from ncdlib.problem import UNLABELED
 from ncdlib.selection._many_kmeans import many_k_means
@@ -100,20 +100,6 @@ class KEstimate:
         return ax
 
 
-def check_index(name: str) -> None:
-    """Raise a ValueError unless there is a validity index of this name.
-
-    Examples
-    --------
-    >>> from ncdlib.selection.validity import check_index
-    >>> check_index("silhouettes")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ValueError: unknown validity index 'silhouettes': choose from silhouette, ...
-    """
-    if name not in INDICES:
-        raise ValueError(f"unknown validity index {name!r}: choose from {', '.join(INDICES)}")
-
-
 def estimate_n_clusters(
     X: ArrayLike,
     index: str | Sequence[str] = "silhouette",
@@ -170,7 +156,7 @@ def estimate_n_clusters(
     """
     names = tuple(index) if np.iterable(index) and not isinstance(index, str) else (index,)
     for name in names:
-        check_index(name)
+        check_index(name, INDICES)
     if not names:
         raise ValueError(f"index is empty: choose from {', '.join(INDICES)}")
     check_positive(n_runs=n_runs, n_init=n_init, max_rows=max_rows)
