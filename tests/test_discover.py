@@ -186,7 +186,8 @@ def test_report_is_one_page_that_executes_nothing(found, tmp_path):
 
 
 def test_plot_draws_three_panels(found):
-    figure = found.plot()
+    with matplotlib.rc_context({"axes.titlelocation": "center"}):  # whatever style was set before
+        figure = found.plot()
     figure.canvas.draw()  # names with a dollar sign are no mathematics
     titles = [ax.get_title() for ax in figure.axes[:3]]
     assert titles[0] == "How many classes?" and "sets each class apart" in titles[2]
