@@ -423,6 +423,7 @@ def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> 
         cv=HiddenClassKFold(info.n_splits, info.n_hidden, random_state=0),
         n_clusters=len(info.novel_classes) if search.setting == "known" else None,
         k_range=protocols.FEATURE_K_RANGE if experiments.trained_for_one_setting(search.method) else None,
+        both_settings=search.method != experiments.FULL_OPT,
         refit=False,
         store=path,
         verbose=False,
