@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -64,8 +64,12 @@ def check_rows(
     Traceback (most recent call last):
     ValueError: X has values up to 1e+200, too large to be squared in float64: scale its columns first
     """
+    if isinstance(X, list | tuple):
+        with suppress(TypeError, ValueError, OverflowError):  # else what is no number is named below
+            X = np.asarray(X, dtype=np.float64)
     X = unmasked(X)
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
+    if isinstance(X, np.ndarray) and X.dtype.kind in "OUSMm":
+        check_table(X)
         X = pd.DataFrame(X)
     if isinstance(X, pd.DataFrame) and X.shape[1] == 0:
         X = np.empty(X.shape)  # scikit-learn has a clear message for an array without columns only
@@ -117,8 +121,16 @@ def check_rows(
 
 
 def unmasked(values: ArrayLike) -> ArrayLike:
-    """An array with NaN where a masked array has nothing; anything else as it is."""
+    """NaN where a masked array has nothing, lists as an array of what they hold; anything else as it is."""
+    if isinstance(values, list | tuple):
+        return np.asarray(values, dtype=object)  # else NumPy makes text of a number beside text
     return values.astype(object).filled(np.nan) if np.ma.isMaskedArray(values) else values
+
+
+def check_table(X: NDArray) -> None:
+    """Raise a ValueError unless an array has rows and columns: one made of lists of several lengths has not."""
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns, as many in each row; got an array of shape {X.shape}")
 
 
 def as_numbers(column: pd.Series, advice: str) -> NDArray[np.float64]:
@@ -189,7 +201,7 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray]:
     ([0, 1, -1, 0], ['cat', 'dog'])
     """
     y = unmasked(y)
-    y = np.asarray(y, dtype=object) if isinstance(y, list | tuple | pd.Series | pd.Categorical) else np.asarray(y)
+    y = np.asarray(y, dtype=object if isinstance(y, pd.Series | pd.Categorical) else None)
     y = column_or_1d(y, warn=True)
     values, position = y, slice(None)
     if y.dtype.kind in "OUS":  # a file may have millions of labels, but few different ones

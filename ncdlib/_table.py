@@ -21,7 +21,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ncdlib._checks import as_numbers, shorten, unmasked
+from ncdlib._checks import as_numbers, check_table, shorten, unmasked
 
 HEAD_BYTES = 2**16  # what the encoding and the separator are guessed from
 MISSING_CATEGORY = "(missing)"
@@ -376,8 +376,7 @@ def as_frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
         if issparse(X):
             raise ValueError("X is sparse: give it as an array, X.toarray()")
         array = np.asarray(unmasked(X))
-        if array.ndim != 2:
-            raise ValueError(f"X must have rows and columns, got an array of shape {array.shape}")
+        check_table(array)
         table = pd.DataFrame(array, columns=[f"feature {i}" for i in range(array.shape[1])]).infer_objects()
     twice = table.columns[table.columns.duplicated()]
     if len(twice):

@@ -36,6 +36,7 @@ from ncdlib import (
     NCDKMeans,
     NCDSpectralClustering,
     SpectralClustering,
+    TabularNCD,
     clustering_accuracy,
     discover,
     estimate_n_clusters,
@@ -391,6 +392,32 @@ def test_rows_that_are_refused(column, message):
     assert re.match(message, found), found
 
 
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.5, "a"], [2, "b"], [3, "c"], [4, "d"]], "column 1 holds something else than numbers .*'a'.*: encode it"),
+        ([[1, pd.Timestamp("2020")]] * 4, "column 1 holds something else than numbers .dates or times"),
+        ([[10**400, 1]] * 4, "column 0 holds something else than numbers .*too large"),
+        ([[1, 2], [3], [4, 5], [6, 7]], r"X must have rows and columns, as many in each row; got .* shape \(4,\)"),
+        (list("abcd"), "X must have rows and columns"),
+        ([1, 2, 3, 4], "Expected 2D array"),
+    ],
+)
+def test_lists_that_are_refused(rows, message):
+    for call in (lambda: NCDKMeans(2).fit(rows, [0, 1, -1, -1]), lambda: NCDKMeans(2).fit(tuple(rows), [0, 1, -1, -1])):
+        _, found = attempt(call)
+        assert re.match(message, found), found
+
+
+def test_lists_of_numbers_and_words():
+    rng = np.random.default_rng(0)
+    rows = [[float(x), word] for x, word in zip(rng.normal(size=60), rng.choice(["red", "blue"], 60), strict=True)]
+    found = discover(rows, np.arange(60) % 3 - 1, method="ncd_kmeans", n_clusters=2, n_seeds=1, verbose=False)
+    assert [str(f) for f in found.preprocessor.features_] == ["feature 0", "feature 1 is blue", "feature 1 is red"]
+    numbers = rng.normal(size=(20, 3))
+    np.testing.assert_array_equal(check_rows(numbers.tolist()), numbers)
+
+
 def test_columns_that_are_read_as_numbers():
     X = pd.DataFrame({"a": ["1", "2"], "b": [True, False], "c": pd.Categorical([3, 4]), "d": [5, 6]})
     np.testing.assert_array_equal(check_rows(X), [[1, 1, 3, 5], [2, 0, 4, 6]])
@@ -429,11 +456,23 @@ def test_score_known_of_any_labels(classes):
 def test_a_model_without_clusters_says_so(clusterer):
     problem = make_ncd_blobs(n_samples=60, random_state=0)
     model = PBN(2, epochs=1, clusterer=clusterer, verbose=False)
-    (diverged,) = model.fit_many(problem.X, problem.y, [{"lr": 1e25}])
     (without,) = model.fit_many(problem.X, problem.y, [{}], fit_clusters=False)
-    for fitted in (diverged, without):
-        with pytest.raises(NotFittedError, match="PBN has no clusters: its training diverged, or .*fit_clusters=False"):
-            fitted.predict(problem.X)
+    with pytest.raises(NotFittedError, match="PBN has no clusters: it was trained with fit_clusters=False"):
+        without.predict(problem.X)
+
+
+@pytest.mark.parametrize("method", [PBN, Baseline, TabularNCD])
+def test_a_model_that_diverged_says_so(method):
+    """Whatever is asked of it: the answer would be NaN."""
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    (model,) = method(2, epochs=1, verbose=False).fit_many(problem.X, problem.y, [{"lr": 1e25}])
+    known = problem.y >= 0
+    asked = [lambda: model.predict(problem.X), lambda: model.transform(problem.X)]
+    asked += [lambda: model.score_known(problem.X[known], problem.y[known])]
+    if method is not TabularNCD:
+        asked += [lambda: model.cluster(problem.X, 2), lambda: model.estimate_n_clusters(problem.X)]
+    for call in asked:
+        assert attempt(call)[1] == f"{method.__name__} has learned nothing: its training diverged"
 
 
 @pytest.mark.parametrize("arguments", [(None,), (2, None)])

@@ -324,7 +324,7 @@ def test_divergence_is_an_error_in_fit_and_a_mark_in_fit_many(problem):
     good, bad = estimator("PBN").fit_many(huge, problem.y, [{"lr": 1e-5, "w": 1.0}, {"lr": 1e6}], [0, 0])
     assert bad.diverged_
     bad = estimator("TabularNCD").fit_many(huge, problem.y, [{"lr": 1e6}], [0])[0]
-    with pytest.raises(NotFittedError, match="TabularNCD has no clusters: its training diverged"):
+    with pytest.raises(NotFittedError, match="TabularNCD has learned nothing: its training diverged"):
         bad.predict(huge)
     with pytest.raises(ValueError, match="too large to be squared in float32"):
         estimator("PBN").fit(problem.X * 1e200, problem.y)

@@ -87,7 +87,10 @@ def test_seed_decides():
         (4, {"n_hidden": 4}, "hiding 4 known classes needs at least 5 of them, and y has 4"),
         (4, {"n_hidden": 1}, "n_hidden must be at least 2"),
         (4, {"n_splits": 7, "n_hidden": 2}, "between 1 and 6"),
-        (4, {"n_splits": 0}, "between 1 and 6"),
+        (4, {"n_splits": 0}, "n_splits must be a positive integer, got 0"),
+        (5, {"n_splits": 2.5}, "n_splits must be a positive integer, got 2.5"),
+        (5, {"n_hidden": "2"}, "n_hidden must be a positive integer, got '2'"),
+        (5, {"random_state": "a"}, "random_state must be None or an integer from 0 .* got 'a'"),
     ],
 )
 def test_errors_say_what_is_needed(n_classes, kwargs, message):
@@ -96,7 +99,8 @@ def test_errors_say_what_is_needed(n_classes, kwargs, message):
 
 
 def test_needs_labels_of_the_right_length():
-    with pytest.raises(ValueError, match="needs y"):
-        list(HiddenClassKFold().split(np.zeros((3, 1))))
+    for call in (HiddenClassKFold().get_n_splits, lambda X: list(HiddenClassKFold().split(X))):
+        with pytest.raises(ValueError, match="needs y"):
+            call(np.zeros((3, 1)))
     with pytest.raises(ValueError, match="inconsistent"):
         list(HiddenClassKFold().split(np.zeros((3, 1)), labels(4)))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -258,6 +259,12 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
 
     # -- the latent space -----------------------------------------------------------------------------------------
 
+    def _check_new(self, X: ArrayLike) -> NDArray:
+        X = super()._check_new(X)
+        if self.diverged_:
+            raise NotFittedError(f"{type(self).__name__} has learned nothing: its training diverged")
+        return X
+
     def _latent(self, X: NDArray) -> NDArray[np.float32]:
         return engine.apply(self.weights_, "encoder", X)
 
@@ -346,10 +353,9 @@ class ProjectionNCD(DeepNCD):
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Assign rows to the discovered clusters."""
-        Z = self._cluster_space(self._check_new(X))
-        check_is_fitted(
-            self, "labels_", msg="%(name)s has no clusters: its training diverged, or it was with fit_clusters=False"
-        )
+        X = self._check_new(X)
+        check_is_fitted(self, "labels_", msg="%(name)s has no clusters: it was trained with fit_clusters=False")
+        Z = self._cluster_space(X)
         if self.clusterer == "spectral":
             return self.clusterer_.predict(Z)
         return pairwise_distances_argmin(Z, self.cluster_centers_)

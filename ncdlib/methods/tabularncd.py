@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
@@ -254,10 +253,7 @@ class TabularNCD(DeepNCD):
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Assign rows to the discovered clusters: the largest output of the cluster head."""
-        X = self._check_new(X)
-        if self.diverged_:
-            raise NotFittedError("TabularNCD has no clusters: its training diverged")
-        return self._assign(X)
+        return self._assign(self._check_new(X))
 
     def _classifier_input(self, X: NDArray) -> NDArray[np.float32]:
         return self._latent(X)  # not normalised in this method

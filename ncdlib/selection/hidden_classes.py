@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
-from ncdlib._checks import encode_labels
+from ncdlib._checks import check_positive, check_seed, encode_labels
 from ncdlib.problem import UNLABELED
 
 MIN_HIDDEN = 2  # whether hidden classes are told apart shows with two of them at the least
@@ -77,7 +77,7 @@ class HiddenClassKFold(BaseEstimator):
 
     def get_n_splits(self, X: ArrayLike | None = None, y: ArrayLike | None = None, groups: None = None) -> int:
         """Return the number of splits of these labels."""
-        return len(self._combinations(len(encode_labels(y)[1])))
+        return len(list(self.split(X, y)))
 
     def split(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, groups: None = None
@@ -112,6 +112,8 @@ class HiddenClassKFold(BaseEstimator):
             )
 
     def _combinations(self, n_classes: int) -> list[NDArray[np.int64]]:
+        given = {"n_splits": self.n_splits, "n_hidden": self.n_hidden}
+        check_positive(**{name: value for name, value in given.items() if value is not None})
         n_hidden = max(MIN_HIDDEN, n_classes // 2) if self.n_hidden is None else self.n_hidden
         if n_hidden < MIN_HIDDEN:
             raise ValueError(f"n_hidden must be at least {MIN_HIDDEN}, to see classes told apart; got {n_hidden}")
@@ -122,12 +124,12 @@ class HiddenClassKFold(BaseEstimator):
             )
         possible = comb(n_classes, n_hidden)
         n_splits = min(5, possible) if self.n_splits is None else self.n_splits
-        if not 1 <= n_splits <= possible:
+        if n_splits > possible:
             raise ValueError(
                 f"n_splits must be between 1 and {possible}, the number of ways to hide {n_hidden} of "
                 f"{n_classes} known classes; got {n_splits}"
             )
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(check_seed(self.random_state))
         times_hidden = np.zeros(n_classes)
         chosen: list[tuple[int, ...]] = []
         while len(chosen) < n_splits:
