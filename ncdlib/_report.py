@@ -18,7 +18,7 @@ from ncdlib._files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ncdlib.discover import ClassProfile, Difference, Discovery
+    from ncdlib.discovery import ClassProfile, Difference, Discovery
 
 N_DIFFERENCES = 6
 

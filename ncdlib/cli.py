@@ -110,7 +110,7 @@ def discover(
     from ncdlib._files import atomic_write
     from ncdlib._report import count
     from ncdlib._table import OTHER_FILES, is_parquet
-    from ncdlib.discover import MAX_ROWS, RESULT_COLUMNS, discover_file
+    from ncdlib.discovery import MAX_ROWS, RESULT_COLUMNS, discover_file
 
     files = [path for path in (table, output, report, store) if path is not None]
     for path in files[1:]:
@@ -193,7 +193,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Measure what results/ does not hold yet of the paper's tables and figures. Stop and start again at any moment."""
-    from ncdlib.discover import _dask_cluster
+    from ncdlib.discovery import _dask_cluster
     from ncdlib.evidence import load_results, runner
     from ncdlib.evidence.store import results_folder
 

@@ -44,6 +44,35 @@ def test_version():
     assert (result.returncode, result.stdout) == (0, f"ncdlib {ncdlib.__version__}\n")
 
 
+QUICK_ANSWER = """
+import sys
+from ncdlib.cli import main
+try:
+    main()
+finally:
+    print("imported:", *{"numpy", "pandas", "sklearn", "torch"} & set(sys.modules))
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["discover", "--help"]])
+def test_help_and_version_do_not_wait_for_the_libraries(arguments):
+    """Which take seconds to import."""
+    command = [sys.executable, "-c", QUICK_ANSWER, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    answer, _, imported = done.stdout.partition("imported:")
+    assert answer and imported == "\n"
+
+
+def test_names_are_imported_when_they_are_asked_for():
+    code = "import ncdlib.discovery; from ncdlib import *; print(*sorted(n for n in dir() if n in ncdlib.__all__))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == sorted(ncdlib.__all__)
+    assert set(ncdlib.__all__) <= set(dir(ncdlib))
+    assert callable(ncdlib.discover)  # no module of that name hides it
+    with pytest.raises(AttributeError, match="module 'ncdlib' has no attribute 'magic'"):
+        _ = ncdlib.magic
+
+
 def test_an_error_is_one_line_with_an_exit_code():
     result = installed_ncd("data", "cnae9", "--download")
     start, error = result.stderr.splitlines()

@@ -11,7 +11,7 @@ import pytest
 from test_search import SPACE, PCAKMeans, assert_same_results, make_search
 
 from ncdlib import make_ncd_blobs
-from ncdlib.discover import discover_file
+from ncdlib.discovery import discover_file
 
 distributed = pytest.importorskip("distributed")
 

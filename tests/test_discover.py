@@ -25,7 +25,7 @@ from ncdlib._files import atomic_write
 from ncdlib._report import _means
 from ncdlib._table import TablePreprocessor, as_labels, read_table
 from ncdlib.cli import app
-from ncdlib.discover import Difference, _in_words, _rule, discover_file
+from ncdlib.discovery import Difference, _in_words, _rule, discover_file
 
 matplotlib.use("Agg")
 EVIL = "<script>alert('x')</script> & $x"

@@ -454,7 +454,7 @@ def discover_file(
     >>> from pathlib import Path
     >>> import pandas as pd
     >>> from ncdlib import make_ncd_blobs
-    >>> from ncdlib.discover import discover_file
+    >>> from ncdlib.discovery import discover_file
     >>> problem = make_ncd_blobs(random_state=0)
     >>> rows = pd.DataFrame(problem.X).add_prefix("feature_").assign(kind=problem.y)
     >>> with tempfile.TemporaryDirectory() as folder:
