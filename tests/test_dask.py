@@ -1,19 +1,25 @@
-"""The search on a real Dask cluster of two worker processes."""
+"""The search and the measurements on a real Dask cluster of two worker processes."""
 
 import os
 import signal
 import threading
 import time
+from contextlib import contextmanager
+from multiprocessing import parent_process
 
 import joblib
 import pandas as pd
 import pytest
 from test_search import SPACE, PCAKMeans, assert_same_results, make_search
+from typer.testing import CliRunner
 
 from ncdlib import make_ncd_blobs
+from ncdlib.cli import app
 from ncdlib.discovery import discover_file
+from ncdlib.evidence import experiments, load_results, protocols
 
 distributed = pytest.importorskip("distributed")
+WORKERS = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": 0}
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +29,8 @@ def problem():
 
 @pytest.fixture(scope="module")
 def cluster():
-    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
-    with distributed.LocalCluster(**workers, dashboard_address=None, memory_limit=0) as cluster:
-        with distributed.Client(cluster):
-            yield cluster
+    with distributed.LocalCluster(**WORKERS) as cluster, distributed.Client(cluster):
+        yield cluster
 
 
 def slow_search(**kwargs):
@@ -54,27 +58,55 @@ def test_discover_takes_the_address_of_a_cluster(problem, cluster, tmp_path):
     assert (here.labels == there.labels).all()
 
 
-def test_a_killed_worker_loses_nothing(problem, cluster, tmp_path):
-    store = tmp_path / "search.csv"
-    killed = []
+@contextmanager
+def killed_workers(cluster, path, names):
+    """Kill workers when the file has two rows, while the block runs; these rows must still be there at its end."""
+    killed, rows = [], b""
 
-    def kill_one():
+    def kill():
+        nonlocal rows
         deadline = time.monotonic() + 300
-        while not (store.exists() and store.read_bytes().count(b"\n") > 2):
+        while rows.count(b"\n") < 3:
             if time.monotonic() > deadline:
                 return
             time.sleep(0.02)
-        pid = cluster.workers[0].pid
-        os.kill(pid, signal.SIGKILL)
-        killed.append(pid)
+            rows = path.read_bytes() if path.exists() else b""
+        for name in names:
+            os.kill(cluster.workers[name].pid, signal.SIGKILL)
+            killed.append(name)
 
-    killer = threading.Thread(target=kill_one)
+    killer = threading.Thread(target=kill)
     killer.start()
-    with joblib.parallel_config(backend="dask"):
-        spread = slow_search(store=store).fit(problem.X, problem.y)
+    yield
     killer.join()
-    assert killed, "the search was over before the worker could be killed"
+    assert killed == names, "the work was over before the workers could be killed"
+    assert path.read_bytes().startswith(rows[: rows.rfind(b"\n") + 1])
+
+
+def test_a_killed_worker_loses_nothing(problem, cluster, tmp_path):
+    store = tmp_path / "search.csv"
+    with killed_workers(cluster, store, [0]), joblib.parallel_config(backend="dask"):
+        spread = slow_search(store=store).fit(problem.X, problem.y)
     serial = slow_search().fit(problem.X, problem.y)
     assert_same_results(serial.cv_results_, spread.cv_results_)
     table = pd.read_csv(store)
     assert len(table) == 18 and not table.duplicated(["trial", "fold"]).any()
+
+
+def slow_k_means(problem, params, setting, seeds):
+    assert parent_process(), "this is the client, no worker"
+    for seed in seeds:
+        time.sleep(0.5)
+        yield from protocols.k_means(problem, params, setting, [seed])
+
+
+def test_reproduce_with_killed_workers(monkeypatch, tmp_path):
+    """Both, since a single job runs on either: what was finished stays, and the same command measures the rest."""
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    cell = experiments.Experiment("clust", "k-means", slow_k_means, datasets=("digits",), runs=6)
+    monkeypatch.setattr(experiments, "experiment_list", lambda: [cell])
+    monkeypatch.setattr(experiments, "search_list", lambda: [])
+    with distributed.LocalCluster(**WORKERS) as cluster, killed_workers(cluster, tmp_path / "runs.csv", [0, 1]):
+        done = CliRunner().invoke(app, ["reproduce", "clust", "--dask", cluster.scheduler_address])
+    assert done.exit_code == 0, done.output
+    assert sorted(load_results(tmp_path)["seed"]) == list(range(6))

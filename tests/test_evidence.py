@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import LocalCluster
 from faults import full_disk, read_only
 from packaging.version import Version
 from typer.testing import CliRunner
@@ -477,13 +476,6 @@ def test_reproduce_and_verify(ncd, tiny):
 def test_summary(ncd):
     code, out = ncd("reproduce", "--summary")
     assert code == 0 and out.splitlines()[0].split() == ["table", "origin", "cells", "within"]
-
-
-def test_reproduce_on_dask(ncd, tiny):
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
-        code, out = ncd("reproduce", "--methods", "k-means", "--dask", cluster.scheduler_address)
-    assert (code, out.split(",")[0]) == (0, "3 rows measured")
-    assert len(load_results()) == 3
 
 
 def test_the_searches_cover_what_the_tables_need():

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -401,13 +402,23 @@ def _append(rows: RowStore, row: dict[str, Any]) -> bool:
     return rows.append(_rounded(row))
 
 
+@contextmanager
+def _seeds_to_measure(rows: RowStore, cell: dict[str, Any], job: Job) -> Iterator[list[int]]:
+    """What a job lacks; nothing where another process is at it.
+
+    The claim is on the whole job: it may be started again where a worker died, with its first rows stored.
+    """
+    with rows.claim(cell | {"seed": f"from {job.seeds[0]}"}) as mine:
+        yield [seed for seed in job.seeds if cell | {"seed": seed} not in rows] if mine else []
+
+
 def _run_experiment(job: Job, folder) -> int:
     rows = store.run_store(folder)
     experiment: Experiment = job.task
-    claim = {"table": experiment.table, "dataset": job.dataset, "method": _row_methods(experiment)[-1]}
-    claim |= {"setting": experiment.setting, "origin": experiment.origin, "variant": experiment.variant}
-    with rows.claim(claim | {"seed": job.seeds[0]}) as mine:
-        return sum(_append(rows, row) for row in measure(experiment, job.dataset, job.seeds, folder)) if mine else 0
+    cell = {"table": experiment.table, "dataset": job.dataset, "method": _row_methods(experiment)[-1]}
+    cell |= {"setting": experiment.setting, "origin": experiment.origin, "variant": experiment.variant}
+    with _seeds_to_measure(rows, cell, job) as seeds:
+        return sum(_append(rows, row) for row in measure(experiment, job.dataset, seeds, folder)) if seeds else 0
 
 
 def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> HiddenClassSearchCV:
@@ -416,9 +427,10 @@ def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> 
     method, fixed, space = SEARCHES[search.method]
     problem = load_problem(search.dataset)
     estimator = protocols.ESTIMATORS[method](verbose=False, **fixed)
+    n_features = problem.X.shape[1]
     return HiddenClassSearchCV(
         estimator,
-        space(problem.X.shape[1]),
+        space(n_features),
         n_iter=n_iter,
         cv=HiddenClassKFold(info.n_splits, info.n_hidden, random_state=0),
         n_clusters=len(info.novel_classes) if search.setting == "known" else None,
@@ -426,6 +438,8 @@ def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> 
         both_settings=search.method != experiments.FULL_OPT,
         refit=False,
         store=path,
+        # Networks too large to share a stack are trained alone, minutes each: each is on disk at once.
+        stack_size=1 if estimator.stack_size(n_features) == 1 else 20,
         verbose=False,
     )
 
@@ -468,20 +482,20 @@ def _run_trials_on_novel(job: Job, folder) -> int:
     search: Search = job.task
     rows = store.run_store(folder)
     problem = load_problem(job.dataset)
-    trials = store.load_trials(search, folder).set_index("trial").loc[list(job.seeds)]
     method, fixed, _ = SEARCHES[search.method]
-    key = {"table": CORRELATION, "dataset": job.dataset, "method": search.method, "setting": "known"}
-    with rows.claim(key | {"origin": "searched", "variant": "", "seed": job.seeds[0]}) as mine:
-        if not mine:
+    cell = {"table": CORRELATION, "dataset": job.dataset, "method": search.method, "setting": "known"}
+    with _seeds_to_measure(rows, cell | {"origin": "searched", "variant": ""}, job) as seeds:
+        if not seeds:
             return 0
+        trials = store.load_trials(search, folder).set_index("trial").loc[seeds]
         k = len(problem.novel_classes)
         estimator = protocols.ESTIMATORS[method](n_clusters=k, verbose=False, **fixed)
         began = time.perf_counter()
         with one_known_class_allowed():
-            models = estimator.fit_many(problem.X, problem.y, trials["params"], list(job.seeds), fit_clusters=False)
+            models = estimator.fit_many(problem.X, problem.y, trials["params"], seeds, fit_clusters=False)
         seconds = (time.perf_counter() - began) / len(models)
         n_rows = 0
-        for number, model, params in zip(job.seeds, models, trials["params"], strict=True):
+        for number, model, params in zip(seeds, models, trials["params"], strict=True):
             scores = dict.fromkeys(("acc", "nmi", "ari"), float("nan"))
             if not model.diverged_ and method == "TabularNCD":
                 scores = protocols.scores_of(problem, [model.predict(problem.X_test_novel)])
