@@ -1,4 +1,4 @@
-"""Real faults for tests: a folder that cannot be written to, a disk with no space left."""
+"""Real faults for tests: a folder that cannot be written to, a disk with no space left, a file that wants to run."""
 
 import os
 import resource
@@ -49,3 +49,13 @@ def full_disk(folder: Path, n_bytes: int) -> Iterator[None]:
             yield
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+class Payload:
+    """What pickle would run when it is loaded: it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)

@@ -481,6 +481,34 @@ def test_what_an_embedding_cannot_do_without(arguments):
         spectral_embedding(np.eye(4), *arguments)
 
 
+LAYOUTS = {
+    "Fortran": np.asfortranarray,
+    "every other": lambda X: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "other end first": lambda X: X.astype(X.dtype.newbyteorder()),
+    "half": lambda X: X.astype(np.float16),
+    "single": lambda X: X.astype(np.float32),
+    "objects": lambda X: X.astype(object),
+    "frame": pd.DataFrame,
+    "lists": lambda X: X.tolist(),
+}
+NAMES = [[-5, 7, 10**6, 2**40], ["a", "b", "c", "d"], [0.25, 0.5, 1.0, 1e300]]
+
+
+@with_each(ESTIMATORS)
+def test_neither_layout_nor_names_of_classes_matter(estimator):
+    problem = make_ncd_blobs(n_samples=60, random_state=0)
+    X = np.round(4 * problem.X) / 4  # what half precision holds as well
+    expected = clone(estimator).fit(X, problem.y).labels_
+    for name, change in LAYOUTS.items():
+        found = clone(estimator).fit(change(X), problem.y)
+        assert np.array_equal(found.labels_, expected), name
+        assert np.array_equal(found.predict(change(X)), found.predict(X)), name
+    for names in NAMES:
+        y = [None if label == -1 else names[label] for label in problem.y]
+        assert np.array_equal(clone(estimator).fit(X, y).labels_, expected), names
+
+
 @pytest.mark.parametrize("factor", [1e200, 1e-200])
 @with_each(ESTIMATORS)
 def test_scales_that_cannot_be_squared(estimator, factor):

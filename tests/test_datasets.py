@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from faults import full_disk, read_only
+from faults import Payload, full_disk, read_only
 from sklearn.datasets import load_digits
 
 from ncdlib import DATASETS, load_dataset, make_ncd_blobs
@@ -389,6 +389,17 @@ def test_a_damaged_cache_is_noticed_and_replaced(count_reads, tmp_path, damage):
         warnings.simplefilter("error")
         load_dataset("toy")
     assert len(count_reads) == 2
+
+
+def test_a_pickle_in_the_cache_is_not_run(count_reads, tmp_path):
+    expected = load_dataset("toy").X
+    (cached,) = (tmp_path / "cache" / "toy").iterdir()
+    with np.load(cached) as file:
+        arrays = dict(file)
+    np.savez(cached, **arrays | {"feature_names": np.array([Payload(tmp_path / "it ran")], dtype=object)})
+    with pytest.warns(UserWarning, match=f"{cached} cannot be read"):
+        assert np.array_equal(load_dataset("toy").X, expected)
+    assert not (tmp_path / "it ran").exists()
 
 
 def test_read_only_cache_warns_once_and_loads(toy, tmp_path, monkeypatch):

@@ -445,6 +445,23 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(csv_file, tmp_path):
     assert store.read_text().startswith(before)
 
 
+def test_ctrl_c_tells_of_the_store_that_was_not_asked_for(csv_file):
+    command = [Path(sys.executable).with_name("ncd"), "discover", csv_file, "--label-column", "class", "--jobs", "1"]
+    process = subprocess.Popen(
+        [*command, "--trials", "500"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while (seen := process.stderr.read(1)) != "%":  # the progress bar of the search
+        assert seen, "it ended before it could be stopped"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.endswith("\nstopped; with --store FILE, the same command would go on where the search was\n")
+    assert "Traceback" not in errors
+
+
 def test_labels_of_a_file(tmp_path):
     path = tmp_path / "faults.csv"
     kinds = ["None", " bearing ", "bearing", "01", "1", "", "?", "NA", " -1", "  "]

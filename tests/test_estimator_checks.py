@@ -1,10 +1,9 @@
 """Every estimator of the package keeps scikit-learn's conventions."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from faults import Payload
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -170,16 +169,6 @@ def test_only_a_saved_model_is_loaded(tmp_path):
         load(wrong)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "absent.npz")
-
-
-class Payload:
-    """What pickle would run when it is loaded."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
 
 
 def test_no_pickle_is_loaded(problem, tmp_path):
