@@ -159,8 +159,14 @@ def test_fused_functions_pass_gradcheck():
         return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
     mask = (torch.rand(2, 3, 7, dtype=torch.float64) > 0.3) / 0.7
-    block = lambda z, scale, shift: engine.ReluNormDropout.apply(z, scale, shift, mask)[0]  # noqa: E731
-    assert torch.autograd.gradcheck(block, (random(2, 3, 7), random(2, 3, 1), random(2, 3, 1)))
+    layers = [random(2, *shape) for shape in ((3, 4), (3, 1), (3, 1), (3, 1), (2, 3), (2, 1))]
+
+    def chain(x, *parameters):
+        running = iter([(torch.zeros(2, 3, 1, dtype=torch.float64), torch.ones(2, 3, 1, dtype=torch.float64))])
+        return engine.Chain.apply(x, iter([mask]), running, *parameters)
+
+    assert torch.autograd.gradcheck(chain, (random(2, 4, 7), *layers))
+    assert torch.autograd.gradcheck(chain, (random(4, 7).detach(), *layers))  # rows that all networks share
     one_hot = torch.eye(3, dtype=torch.float64)[torch.tensor([0, 2, 1, 1])].T
     assert torch.autograd.gradcheck(lambda a: engine.SoftmaxCrossEntropy.apply(a, one_hot), (random(2, 3, 4),))
     divisor = torch.tensor([3.0, 5.0], dtype=torch.float64)

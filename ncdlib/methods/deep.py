@@ -204,7 +204,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         self._before_training(models, X32, codes)
         # Models of similar latent size share a stack, so that little of it is padding.
         order = sorted(range(len(models)), key=lambda i: models[i].latent_dim_)
-        size = self._stack_size(X32.shape[1])
+        size = self.stack_size(X32.shape[1])
         total = len(models) * self._n_epochs
         bar = tqdm(total=total, desc=f"{type(self).__name__} epochs", delay=3) if self.verbose else nullcontext()
         with bar as progress:
@@ -225,7 +225,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
             if fit_clusters and not model.diverged_:
                 model._fit_clusters(X32, codes)
 
-    def _stack_size(self, n_features: int) -> int:
+    def stack_size(self, n_features: int) -> int:
+        """How many networks `fit_many` trains at once on data with `n_features` columns."""
         units = 4 * n_features  # encoder and decoder: 2 * (3/4 + 1/2) and the latent and output layers
         return int(np.clip(FLOATS_IN_A_STACK // (units * self.batch_size), 1, 20))
 

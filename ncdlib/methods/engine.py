@@ -100,6 +100,9 @@ class Stack:
             columns = slice(start, start := start + shape[0] * shape[1])
             self.parameters[name] = self.values[:, columns].view(K, *shape).detach().requires_grad_()
             self.gradient_of[name] = self.gradients[:, columns].view(K, *shape)
+        self.parameters_of = {
+            mlp.name: [p for name, p in self.parameters.items() if name.startswith(f"{mlp.name}.")] for mlp in mlps
+        }
         like = {"device": self.device, "dtype": dtype}
         self.running_mean = {layer: torch.zeros(K, units, 1, **like) for layer, units in norms.items()}
         self.running_var = {layer: torch.ones(K, units, 1, **like) for layer, units in norms.items()}
@@ -123,6 +126,8 @@ class Stack:
         self.first_moments = torch.zeros_like(self.values)
         self.second_moments = torch.zeros_like(self.values)
         self.step_count = torch.zeros((), device=self.device)
+        buffers = (self.values, self.gradients, self.first_moments, self.second_moments)
+        self.adamw_views = [[[buffer[k]] for buffer in buffers] for k in range(self.n_models)]
 
     def draw_noise(self, n_values: int) -> Tensor:
         """(K, n_values) uniform 16-bit integers, each network's from its own generator."""
@@ -139,12 +144,9 @@ class Stack:
             view.copy_(gradient)
         self.step_count += 1
         # What torch.optim.AdamW(fused=True) calls, without its bookkeeping, which takes longer than a small network.
-        for k, rate in enumerate(lr):
+        for views, rate in zip(self.adamw_views, lr, strict=True):
             torch._fused_adamw_(
-                [self.values[k]],
-                [self.gradients[k]],
-                [self.first_moments[k]],
-                [self.second_moments[k]],
+                *views,
                 [],
                 [self.step_count],
                 lr=rate,
@@ -175,44 +177,73 @@ class Stack:
         return weights
 
 
-class ReluNormDropout(torch.autograd.Function):
-    """ReLU, then batch normalisation with the batch's own statistics, then dropout, fused: (K, units, rows)."""
+class Chain(torch.autograd.Function):
+    """Linear layers with ReLU, batch normalisation by the batch's own statistics and dropout between them, fused.
+
+    From x, (inputs, rows) for all networks or (K, inputs, rows), to (K, outputs, rows). What lies between two layers is
+    the chain's own, so it is changed in place, back and forth; autograd sees one operation.
+    """
 
     @staticmethod
-    def forward(ctx, z: Tensor, scale: Tensor, shift: Tensor, mask: Tensor | None):
-        activation = z.clamp_min(0)
-        mean = activation.mean(-1, keepdim=True)
-        centred = activation - mean
-        # vector_norm and mean along the last dimension are far faster here than var_mean, mul and add than addcmul
-        var = torch.linalg.vector_norm(centred, dim=-1, keepdim=True).square_().div_(z.shape[-1])
-        inverse_std = (var + BATCH_NORM_EPS).rsqrt()
-        out = centred.mul_(inverse_std * scale).add_(shift)
-        if mask is not None:
-            out.mul_(mask)
-        ctx.save_for_backward(activation, mean, inverse_std, scale, mask)
-        ctx.mark_non_differentiable(mean, var)
-        return out, mean, var
+    def forward(ctx, x: Tensor, masks: Iterator[Tensor | None], running: Iterator[tuple[Tensor, Tensor]], *parameters):
+        """`parameters`: weight, bias, scale and shift of each layer; the last has no scale and shift."""
+        h, n_rows = x, x.shape[-1]
+        ctx.layers, ctx.inputs, ctx.norms = [parameters[i : i + 4] for i in range(0, len(parameters), 4)], [], []
+        for weight, bias, *norm in ctx.layers:
+            ctx.inputs.append(h)
+            if h.ndim == 2:  # all networks see the same rows: one product
+                h = torch.addmm(bias.reshape(-1, 1), weight.reshape(-1, len(h)), h).view(len(weight), -1, n_rows)
+            else:
+                h = torch.baddbmm(bias, weight, h)
+            if not norm:
+                return h
+            scale, shift = norm
+            activation = h.clamp_min_(0)
+            mean = activation.mean(-1, keepdim=True)
+            h = activation - mean
+            # vector_norm and mean along the last dimension are far faster here than var_mean, mul and add than addcmul
+            var = torch.linalg.vector_norm(h, dim=-1, keepdim=True).square_().div_(n_rows)
+            inverse_std = (var + BATCH_NORM_EPS).rsqrt_()
+            h.mul_(inverse_std * scale).add_(shift)
+            mask = next(masks)
+            if mask is not None:
+                h.mul_(mask)
+            ctx.norms.append((activation, mean, inverse_std, mask))
+            running_mean, running_var = next(running)
+            running_mean.lerp_(mean, BATCH_NORM_MOMENTUM)
+            running_var.lerp_(var.mul_(n_rows / (n_rows - 1)), BATCH_NORM_MOMENTUM)
 
     @staticmethod
-    def backward(ctx, grad: Tensor, _mean: Tensor, _var: Tensor):
-        activation, mean, inverse_std, scale, mask = ctx.saved_tensors
-        if mask is not None:
-            grad = grad * mask
-        channels = (1, -1, grad.shape[-1])  # every unit of every network is a channel to torch's own kernel
-        grad_activation, grad_scale, grad_shift = torch.ops.aten.native_batch_norm_backward(
-            grad.reshape(channels),
-            activation.view(channels),
-            scale.flatten(),
-            None,
-            None,
-            mean.flatten(),
-            inverse_std.flatten(),
-            True,
-            BATCH_NORM_EPS,
-            [True, True, True],
-        )
-        grad_z = torch.ops.aten.threshold_backward(grad_activation.view_as(activation), activation, 0)
-        return grad_z, grad_scale.view_as(scale), grad_shift.view_as(scale), None
+    def backward(ctx, grad: Tensor):
+        gradients: list[Tensor] = []  # in the order of the parameters
+        norm_gradients: tuple[Tensor, ...] = ()
+        for i in reversed(range(len(ctx.layers))):
+            weight, x = ctx.layers[i][0], ctx.inputs.pop()  # what was used is let go at once, for the next to reuse
+            by_weight = grad.flatten(0, 1) @ x.T if x.ndim == 2 else torch.bmm(grad, x.mT)
+            gradients[:0] = by_weight.view_as(weight), grad.sum(-1, keepdim=True), *norm_gradients
+            grad = torch.bmm(weight.mT, grad) if i > 0 or ctx.needs_input_grad[0] else None
+            if i == 0:
+                return grad, None, None, *gradients
+            activation, mean, inverse_std, mask = ctx.norms.pop()
+            if mask is not None:
+                grad.mul_(mask)
+            scale = ctx.layers[i - 1][2]
+            channels = (1, -1, grad.shape[-1])  # every unit of every network is a channel to torch's own kernel
+            grad, by_scale, by_shift = torch.ops.aten.native_batch_norm_backward(
+                grad.view(channels),
+                activation.view(channels),
+                scale.flatten(),
+                None,
+                None,
+                mean.flatten(),
+                inverse_std.flatten(),
+                True,
+                BATCH_NORM_EPS,
+                [True, True, True],
+            )
+            grad = grad.view_as(activation)
+            torch.ops.aten.threshold_backward.grad_input(grad, activation, 0, grad_input=grad)
+            norm_gradients = by_scale.view_as(scale), by_shift.view_as(scale)
 
 
 class Dropout:
@@ -242,24 +273,10 @@ class Dropout:
 def forward(stack: Stack, name: str, x: Tensor, dropout: Dropout) -> Tensor:
     """Pass rows through one of the stack's chains. x: (inputs, rows), or (K, inputs, rows)."""
     mlp = stack.mlps[name]
-    K, n_rows = stack.n_models, x.shape[-1]
-    h = x
     norms = [mlp.layer(i) for i in range(mlp.n_layers - 1)]
-    masks = dropout.masks(stack, [stack.running_mean[layer].shape[1] for layer in norms], n_rows)
-    for i in range(mlp.n_layers):
-        layer = mlp.layer(i)
-        p = stack.parameters
-        weight, bias = p[f"{layer}.weight"], p[f"{layer}.bias"]
-        if h.ndim == 2:  # all networks see the same rows: one product
-            h = torch.addmm(bias.reshape(-1, 1), weight.reshape(-1, len(h)), h).view(K, -1, n_rows)
-        else:
-            h = torch.baddbmm(bias, weight, h)
-        if layer in stack.running_mean:
-            h, mean, var = ReluNormDropout.apply(h, p[f"{layer}.scale"], p[f"{layer}.shift"], next(masks))
-            with torch.no_grad():
-                stack.running_mean[layer].lerp_(mean, BATCH_NORM_MOMENTUM)
-                stack.running_var[layer].lerp_(var * (n_rows / (n_rows - 1)), BATCH_NORM_MOMENTUM)
-    return h
+    masks = dropout.masks(stack, [stack.running_mean[layer].shape[1] for layer in norms], x.shape[-1])
+    running = ((stack.running_mean[layer], stack.running_var[layer]) for layer in norms)
+    return Chain.apply(x, masks, running, *stack.parameters_of[name])
 
 
 class UnitLength(torch.autograd.Function):
