@@ -78,21 +78,22 @@ def check_rows(
         for i, dtype in enumerate(X.dtypes):
             if not pd.api.types.is_numeric_dtype(dtype):  # booleans are
                 X.isetitem(i, as_numbers(X.iloc[:, i], NO_NUMBERS))
-    # Missing values are refused below: scikit-learn would point to methods that are none of this package.
+    # NaN and infinity are refused below: scikit-learn names no column, and methods that are none of this package.
     options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_min_samples": min_rows}
-    options["ensure_all_finite"] = "allow-nan"
-    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds infinities up, then refuses them
-        if estimator is None:
-            X = check_array(X, input_name="X", **options)
-        else:
-            X = validate_data(estimator, X, reset=fitting, **options)
-        low, high = X.min(axis=0), X.max(axis=0)
+    options["ensure_all_finite"] = False
+    if estimator is None:
+        X = check_array(X, input_name="X", **options)
+    else:
+        X = validate_data(estimator, X, reset=fitting, **options)
+    low, high = X.min(axis=0), X.max(axis=0)
     columns = getattr(estimator, "feature_names_in_", np.arange(X.shape[1]))
     for column in columns[np.isnan(low)][:1]:
         raise ValueError(
             f"column {column} of {name} contains NaN: fill in what is missing, drop these rows, or use "
             "ncdlib.discover, which fills in"
         )
+    for column in columns[np.isinf(low) | np.isinf(high)][:1]:
+        raise ValueError(f"column {column} of {name} contains infinity: replace it by a number, or drop these rows")
     precision = min(X.dtype, np.dtype(precision), key=lambda dtype: dtype.itemsize)
     largest = max(high.max(), -low.min())
     # Squares, and sums of many of them, must neither overflow nor vanish.
@@ -166,12 +167,12 @@ def check_seed(random_state: int | None) -> int:
     return int(random_state)
 
 
-def check_n_clusters(n_clusters: int, n_rows: int, what: str = "unlabelled rows") -> None:
-    """Raise a ValueError unless so many rows can be split into so many clusters."""
+def check_n_clusters(n_clusters: int, n_rows: int, *, rows: str = "rows", allowed: str = "a positive integer") -> None:
+    """Raise a ValueError, in these words for the rows and for what is allowed, unless so many clusters can be found."""
     if not isinstance(n_clusters, int | np.integer) or isinstance(n_clusters, bool) or n_clusters < 1:
-        raise ValueError(f"n_clusters must be a positive integer or the name of a validity index, got {n_clusters!r}")
+        raise ValueError(f"n_clusters must be {allowed}, got {n_clusters!r}")
     if n_clusters > n_rows:
-        raise ValueError(f"n_clusters={n_clusters} is more than the {n_rows} {what} there are to cluster")
+        raise ValueError(f"n_clusters={n_clusters} is more than the {n_rows} {rows} there are to cluster")
 
 
 def check_index(name: str, indices: Collection[str]) -> None:

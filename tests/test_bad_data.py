@@ -760,8 +760,10 @@ def test_a_column_that_single_precision_cannot_hold_is_refused(method):
         ({"n_clusters": "foo"}, "unknown validity index 'foo'"),
         ({"sigma_rule": "bad"}, "sigma_rule must be"),
         ({"clusterer": "spectral", "s_min": 2.0}, "s_min must be"),
+        ({"clusterer": "spectral", "s_min": None}, "s_min must be .*, got None"),
         ({"device": "nowhere"}, "device='nowhere'"),
         ({"device": None}, "device=None"),
+        ({"device": "cuda:99"}, "device='cuda:99' cannot be used .*; use device='cpu'"),
     ],
 )
 def test_a_typing_error_is_found_before_the_training(change, message):

@@ -167,6 +167,9 @@ def test_only_a_saved_model_is_loaded(tmp_path):
     np.savez(wrong, labels_=np.zeros(3))
     with pytest.raises(ValueError, match="is not a model saved by ncdlib"):
         load(wrong)
+    wrong.write_text("no archive at all")
+    with pytest.raises(ValueError, match=r"is not a model saved by ncdlib \(no npz file\)"):
+        load(wrong)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "absent.npz")
 
@@ -179,6 +182,15 @@ def test_no_pickle_is_loaded(problem, tmp_path):
     with pytest.raises(ValueError, match="is not a model saved by ncdlib"):
         load(path)
     assert not (tmp_path / "it ran").exists()
+
+
+def test_what_load_would_not_know_is_not_saved(problem, tmp_path):
+    class Mine(NCDKMeans):
+        pass
+
+    with pytest.raises(TypeError, match="cannot save Mine: ncdlib.load knows ncdlib's own estimators only"):
+        Mine(2, random_state=0).fit(problem.X, problem.y).save(tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
 
 
 @with_each(ESTIMATORS)
@@ -197,7 +209,8 @@ def with_cell(X, value):
 
 BAD_ROWS = {
     "not a number": (lambda X: with_cell(X, np.nan).astype(float), "NaN"),
-    "infinity": (lambda X: with_cell(X, np.inf).astype(float), "infinity"),
+    "infinity": (lambda X: with_cell(X, np.inf).astype(float), "column 1 of X contains infinity: replace it"),
+    "minus infinity": (lambda X: with_cell(X, -np.inf).astype(float), "column 1 of X contains infinity: replace it"),
     "a word": (lambda X: with_cell(X, "red"), "convert string to float|could not convert"),
     "one dimension": (lambda X: X[:, 0], "2D array"),
     "no column": (lambda X: X[:, :0], "0 feature"),
@@ -228,6 +241,12 @@ def test_bad_labels(estimator, case, problem):
     change, message = BAD_LABELS[case]
     with pytest.raises(ValueError, match=message):
         clone(estimator).fit(problem.X, change(problem.y))
+
+
+@with_each(NEED_LABELS)
+def test_labels_that_are_left_out(estimator, problem):
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        clone(estimator).fit(problem.X)
 
 
 @with_each(ESTIMATORS)

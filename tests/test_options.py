@@ -70,6 +70,16 @@ def test_normalize_latent_clusters_directions(problem):
     assert not same_partition(model.labels_, fit(problem).labels_)
 
 
+def test_a_second_fit_leaves_nothing_of_the_first(problem):
+    model = fit(problem, clusterer="spectral")
+    assert hasattr(model, "clusterer_") and not hasattr(model, "cluster_centers_")
+    model.set_params(clusterer="kmeans").fit(problem.X, problem.y)
+    assert hasattr(model, "cluster_centers_") and not hasattr(model, "clusterer_")
+    with pytest.raises(ValueError, match="training diverged"):
+        model.set_params(lr=1e25).fit(problem.X, problem.y)
+    assert not hasattr(model, "labels_")
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_score_known_is_the_share_of_right_answers(method, problem):
     """On a model that was trained so briefly that it errs."""
@@ -82,6 +92,10 @@ def test_score_known_is_the_share_of_right_answers(method, problem):
     right = answers == problem.y_known
     assert 0 < right.sum() < len(right)
     assert model.score_known(problem.X_known, problem.y_known) == pytest.approx(right.mean())
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):  # NumPy would repeat a single label
+        model.score_known(problem.X_known, problem.y_known[:1])
+    with pytest.raises(ValueError, match=r"rows of known classes only; got \[99\]"):
+        model.score_known(problem.X_known, np.full_like(problem.y_known, 99))
 
 
 def test_shuffled_batches_are_new_in_every_epoch(problem):

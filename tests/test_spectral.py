@@ -257,6 +257,7 @@ def test_clusters_in_the_embedding_are_chosen_by_distance():
 
 
 WRONG = [{"s_min": 0}, {"s_min": 1}, {"s_min": "high"}, {"n_components": 0}, {"n_components": 2.5}]
+WRONG += [{"n_components": True}]
 WRONG += [{"sigma_rule": "mine"}, {"n_init": 0}, {"selection": "best"}, {"draw_power": -1}, {"n_clusters": 0}]
 
 
@@ -276,6 +277,10 @@ def test_more_wrong_options(problem):
         SpectralClustering(1).fit(problem.X[:4], [0, 1, 2, -1])
     with pytest.raises(ValueError, match="s_min"):
         spectral_embedding(problem.X, 3, s_min=2)
+    with pytest.raises(ValueError, match="selection must be"):
+        cluster_embedding(problem.X, 3, selection="best")
+    with pytest.raises(ValueError, match="n_clusters must be a positive integer, got 'silhouette'"):
+        cluster_embedding(problem.X, "silhouette")
 
 
 @pytest.mark.needs_data("pendigits")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
@@ -74,7 +75,8 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
         if isinstance(self.n_clusters, str):
             check_index(self.n_clusters, INDICES)
         else:
-            check_n_clusters(self.n_clusters, n_rows)
+            allowed = "a positive integer or the name of a validity index"
+            check_n_clusters(self.n_clusters, n_rows, rows="unlabelled rows", allowed=allowed)
 
     def _check_new(self, X: ArrayLike) -> NDArray:
         """Validate rows given to a fitted model."""
@@ -126,6 +128,8 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
     def save(self, path: str | os.PathLike) -> Path:
         """Write the fitted model to one ``.npz`` file (arrays and JSON, no pickle); read it with `ncdlib.load`."""
         check_is_fitted(self)
+        if _public_class(type(self).__name__) is not type(self):
+            raise TypeError(f"cannot save {type(self).__name__}: ncdlib.load knows ncdlib's own estimators only")
         meta, arrays = self._state()
         meta["ncdlib"] = version("ncdlib")
         text = json.dumps(meta, default=_plain_number)
@@ -135,12 +139,17 @@ class NCDEstimator(ClusterMixin, BaseEstimator):
         return path
 
 
-def _from_state(meta: dict[str, Any], arrays: dict[str, NDArray]) -> NCDEstimator:
-    import ncdlib  # the public names are the only classes a file may ask for
+def _public_class(name: str) -> Any:
+    """What ncdlib has under this name, or None: the public estimators are the only classes a file may ask for."""
+    import ncdlib
 
-    cls = getattr(ncdlib, meta["class"])
-    if not issubclass(cls, NCDEstimator):
-        raise TypeError(meta["class"])
+    return getattr(ncdlib, name, None)
+
+
+def _from_state(meta: dict[str, Any], arrays: dict[str, NDArray]) -> NCDEstimator:
+    cls = _public_class(meta["class"])
+    if not (isinstance(cls, type) and issubclass(cls, NCDEstimator)):
+        raise TypeError(f"{meta['class']} is no estimator of ncdlib {version('ncdlib')}")
     model = cls(**meta["params"])
     vars(model).update(meta["plain"])
     inner: dict[str, dict[str, NDArray]] = {name: {} for name in meta["nested"]}
@@ -190,4 +199,5 @@ def load(path: str | os.PathLike) -> NCDEstimator:
     except FileNotFoundError:
         raise
     except Exception as error:
-        raise ValueError(f"{os.fspath(path)} is not a model saved by ncdlib ({error})") from error
+        reason = error if isinstance(error, OSError) or zipfile.is_zipfile(path) else "no npz file"
+        raise ValueError(f"{os.fspath(path)} is not a model saved by ncdlib ({reason})") from error

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from tqdm import tqdm
 
@@ -24,7 +24,7 @@ from ncdlib._checks import check_n_clusters, encode_labels
 from ncdlib.methods import engine
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.methods.kmeans import NCDKMeans
-from ncdlib.methods.spectral import SpectralClustering, check_embedding_options
+from ncdlib.methods.spectral import SpectralClustering
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
@@ -156,7 +156,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         random_states : int, None, or one for each set
             Seeds; by default this estimator's ``random_state`` for all.
         fit_clusters : bool
-            False trains the networks only: `transform`, `cluster` and `estimate_n_clusters` work, `predict` does not.
+            False trains the networks only: there are no `labels_`, and `predict` works with `TabularNCD` alone, whose
+            network clusters by itself.
 
         Returns
         -------
@@ -169,6 +170,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         in another order. After a few epochs the difference is in the last digits; over hundreds of them it grows, as
         that between two machines does, and a row at the edge may fall into another cluster.
         """
+        if isinstance(params, Mapping):
+            raise ValueError("fit_many takes a list of hyperparameter sets, got a single one")
         params = [dict(p) for p in params]
         if np.ndim(random_states) == 0:
             random_states = [self.random_state if random_states is None else random_states] * len(params)
@@ -189,6 +192,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         for model in models:
             model._check_hyperparameters()
             model._check_n_clusters(int(np.sum(codes == UNLABELED)))
+            for name in ("labels_", "n_clusters_", "cluster_centers_", "clusterer_"):  # of an earlier fit
+                vars(model).pop(name, None)
             for name in ("classes_", "n_features_in_", "feature_names_in_"):
                 if hasattr(models[0], name):
                     setattr(model, name, getattr(models[0], name))
@@ -217,6 +222,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
                     raise ValueError(
                         f"device={self.device!r} cannot be used for networks of {X32.shape[1]} features and latent_dim "
                         f"up to {widest}: {str(error).splitlines()[0]}"
+                        + ("" if self.device == "cpu" else "; use device='cpu'")
                     ) from error
         for model in models:
             with np.errstate(over="ignore", invalid="ignore"):  # what diverged is found in the next line
@@ -282,9 +288,10 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         """Accuracy of the classifier of the known classes on rows of known classes."""
         X = self._check_new(X)
         codes, classes = encode_labels(y)
-        unknown = np.setdiff1d(classes, self.classes_)
-        if np.any(codes == UNLABELED) or len(unknown):
-            raise ValueError(f"score_known takes rows of known classes only; got {list(unknown) or 'unlabelled rows'}")
+        check_consistent_length(X, codes)
+        unknown = np.setdiff1d(classes, self.classes_).tolist()
+        if np.any(codes == UNLABELED) or unknown:
+            raise ValueError(f"score_known takes rows of known classes only; got {unknown or 'unlabelled rows'}")
         logits = engine.apply(self.weights_, "classifier", self._classifier_input(X))[:, : len(self.classes_)]
         return float(np.mean(np.searchsorted(self.classes_, classes)[codes] == logits.argmax(axis=1)))
 
@@ -313,7 +320,7 @@ class ProjectionNCD(DeepNCD):
         super()._check_hyperparameters()
         if self.clusterer not in CLUSTERERS:
             raise ValueError(f"clusterer must be one of {', '.join(CLUSTERERS)}, got {self.clusterer!r}")
-        check_embedding_options(self.n_components, self.s_min, self.sigma_rule)
+        self._spectral(1, None)._check_options()
 
     def _cluster_space(self, X: NDArray) -> NDArray[np.float64]:
         # NOTE[DIFF]: the text clusters "the latent space", which is normalised in training; the authors' code
@@ -367,7 +374,7 @@ class ProjectionNCD(DeepNCD):
         The paper scores its methods so: the rows of the test set are clustered themselves.
         """
         Z = self._cluster_space(self._check_new(X))
-        check_n_clusters(n_clusters, len(Z), "rows")
+        check_n_clusters(n_clusters, len(Z))
         if self.clusterer == "spectral":
             return self._spectral(n_clusters, random_state).fit(Z).labels_
         # NCD k-means differs from k-means by the known classes' means, which are not among these rows.
@@ -383,11 +390,12 @@ class ProjectionNCD(DeepNCD):
         y_known: ArrayLike | None = None,
         n_runs: int = 3,
     ) -> KEstimate:
-        """Estimate how many classes these rows hold, from their L2-normalised projection (the paper's Section 5)."""
+        """Estimate how many classes these rows hold, from their projection (the paper's Section 5), L2-normalised."""
         X_known = None if X_known is None else self._check_new(X_known)
         return self._estimate(self._check_new(X), index, k_range, random_state, X_known, y_known, n_runs)
 
     def _estimate(self, X, index, k_range, random_state, X_known=None, y_known=None, n_runs=3) -> KEstimate:
+        # NOTE[DIFF]: the text does not say that the projection is normalised here; the authors' code does so.
         arguments = {"n_runs": n_runs} | ({} if k_range is None else {"k_range": k_range})
         if X_known is not None:
             arguments |= {"X_known": normalize(self._latent(X_known)), "y_known": y_known}

@@ -209,7 +209,7 @@ class NCDKMeans(NCDEstimator):
         self.selection = selection
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Find the novel classes among the rows whose ``y`` is -1."""
         X, codes = self._check_fit(X, y)
         self._check_options()

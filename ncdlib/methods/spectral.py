@@ -29,7 +29,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_consistent_length
 from tqdm.auto import tqdm
 
-from ncdlib._checks import check_n_clusters, check_rows, encode_labels
+from ncdlib._checks import check_n_clusters, check_positive, check_rows, encode_labels
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.methods.kmeans import Selection, check_k_means_options, draw_centroids, k_means_from
 from ncdlib.problem import UNLABELED
@@ -37,7 +37,8 @@ from ncdlib.selection.validity import estimate_n_clusters
 
 SigmaRule = Literal["paper", "authors"]
 
-SMALLEST_S_MIN = 1e-6  # with less, eigenvalues crowd at 1 so closely that ARPACK misses some
+# NOTE[DIFF] The paper searches in ]0, 1[. With less, eigenvalues crowd at 1 so closely that ARPACK misses some.
+SMALLEST_S_MIN = 1e-6
 BLOCK_ROWS = 256
 """Rows of a matrix worked on at once: few enough for the processor's cache."""
 
@@ -116,16 +117,17 @@ def cluster_embedding(
     """
     # NOTE[DIFF] The paper only says "k-means". scikit-learn's (squared distances in the draws and in the choice of the
     # best run) is 16 to 24 points off its figures for NCD SC on Optdigits and Letter; these defaults give them.
+    check_k_means_options(selection, draw_power, n_init)
     embedding = check_rows(embedding)
-    check_n_clusters(n_clusters, len(embedding), "rows")
+    check_n_clusters(n_clusters, len(embedding))
     rng = check_random_state(random_state)
     starts = draw_centroids(embedding, n_clusters, power=draw_power, n_draws=n_init, rng=rng)
     return k_means_from(embedding, starts, selection=selection)[0]
 
 
 def check_embedding_options(n_components: int | None, s_min: float | None, sigma_rule: str) -> None:
-    if n_components is not None and not (isinstance(n_components, int | np.integer) and n_components >= 1):
-        raise ValueError(f"n_components must be a positive integer, got {n_components!r}")
+    if n_components is not None:
+        check_positive(n_components=n_components)
     if s_min is not None and not (isinstance(s_min, Real) and SMALLEST_S_MIN <= s_min < 1):
         raise ValueError(f"s_min must be at least {SMALLEST_S_MIN:g} and below 1, got {s_min!r}")
     if sigma_rule not in ("paper", "authors"):
@@ -395,11 +397,6 @@ class SpectralClustering(_SpectralBase):
         if n_unlabeled < 2:
             raise ValueError(f"y has {n_unlabeled} unlabelled row(s): mark at least two rows to cluster with -1")
         self._check_n_clusters(n_unlabeled)
-        if self.s_min is None:
-            raise ValueError(
-                f"s_min must be at least {SMALLEST_S_MIN:g} and below 1, got None; "
-                "NCDSpectralClustering searches for it"
-            )
         self._check_options()
         rng = check_random_state(self.random_state)
         X = X[unlabeled]
@@ -416,6 +413,14 @@ class SpectralClustering(_SpectralBase):
             k = estimate_n_clusters(self.embedding_, k, random_state=rng).n_clusters
         self._set_clusters(unlabeled, self.embedding_, k, rng)
         return self
+
+    def _check_options(self) -> None:
+        if self.s_min is None:
+            raise ValueError(
+                f"s_min must be at least {SMALLEST_S_MIN:g} and below 1, got None; "
+                "NCDSpectralClustering searches for it"
+            )
+        super()._check_options()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -501,12 +506,11 @@ class NCDSpectralClustering(_SpectralBase):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Find the novel classes among the rows whose ``y`` is -1."""
         X, codes = self._check_fit(X, y)
         self._check_options()
-        if not isinstance(self.n_iter, int | np.integer) or self.n_iter < 1:
-            raise ValueError(f"n_iter must be a positive integer, got {self.n_iter!r}")
+        check_positive(n_iter=self.n_iter)
         rng = check_random_state(self.random_state)
         distances, scale = _squared_distances(X)
         edge = _longest_tree_edge(distances)
