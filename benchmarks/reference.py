@@ -31,6 +31,7 @@ class Network(nn.Module):
 
     def __init__(self, n_features: int, latent_dim: int, dropout: float, heads: dict[str, list[int]]):
         super().__init__()
+        # NOTE[DIFF]: no fewer than 8 units, which the paper's data sets never have: one or two may die together
         hidden = [max(8, 3 * n_features // 4), max(8, n_features // 2)]
         self.encoder = mlp([n_features, *hidden, latent_dim], dropout)
         for name, widths in heads.items():

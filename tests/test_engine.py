@@ -64,6 +64,39 @@ def doubled(batch):
     )
 
 
+@pytest.mark.parametrize(("n_features", "hidden"), [(16, (12, 8)), (62, (46, 31)), (562, (421, 281))])
+def test_hidden_layers_are_three_quarters_and_half_as_wide_as_the_data(n_features, hidden):
+    assert engine.hidden_widths(n_features) == hidden
+    network = reference.pbn_network(n_features, 5, 10, 0.0)
+    linears = [m for part in (network.encoder, network.decoder) for m in part if isinstance(m, torch.nn.Linear)]
+    assert [m.out_features for m in linears] == [*hidden, 10, *reversed(hidden), n_features]
+
+
+def test_weights_start_as_those_of_torch_do():
+    stack = engine.Stack([engine.Mlp("encoder", [np.full(1, n) for n in (100, 400, 50)])], [0])
+    torch.manual_seed(0)
+    network = reference.mlp([100, 400, 50], 0.0)
+    for i, linear in enumerate(m for m in network if isinstance(m, torch.nn.Linear)):
+        for kind in ("weight", "bias"):
+            ours, theirs = stack.extract(0)[f"encoder.{i}.{kind}"], getattr(linear, kind).detach().numpy()
+            assert ours.shape == theirs.shape
+            assert np.abs(ours).max() == pytest.approx(np.abs(theirs).max(), rel=0.1)
+            assert np.std(ours) == pytest.approx(np.std(theirs), rel=0.25)
+
+
+def test_batches_are_slices_of_rows_shuffled_once():
+    codes = np.arange(129) % 3 - 1
+    X = np.arange(2 * 129.0).reshape(129, 2)
+    batches = engine.make_batches(X, codes, 2, 64, torch.device("cpu"))
+    order = np.random.default_rng(0).permutation(129)  # as in the reference
+    for batch, rows in zip(batches, (order[:64], order[64:]), strict=True):  # the last row joins the second batch
+        assert set(batch.rows) == set(rows)
+        assert batch.n_labeled == np.sum(codes[rows] >= 0)
+        assert np.array_equal(batch.one_hot.numpy().argmax(axis=0), codes[batch.rows[: batch.n_labeled]])
+        assert (codes[batch.rows[batch.n_labeled :]] == -1).all()
+        assert np.array_equal(batch.x.numpy(), X[batch.rows].T)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_losses_equal_the_reference_step_by_step(method, problem):
     """Two models in one stack follow the reference's losses through 20 AdamW steps, dropout off.
@@ -209,6 +242,7 @@ def test_pseudo_labels_and_views_equal_the_reference(problem):
         assert np.all(neighbour_side == own_side[:, None])  # labelled rows move towards labelled ones only
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     batch = batches[1]
+    assert batch.data is batches[0].data  # once in the memory of a device
     similarity = np.einsum("nf,nkf->nk", unit[batch.rows], unit[batch.nearest.numpy()])
     assert np.all(np.diff(similarity, axis=1) <= 1e-5)  # nearest first
 
@@ -236,6 +270,30 @@ def test_views_look_for_neighbours_among_the_batch_and_the_latest_rows(problem, 
                 queue.extend(rows)
 
 
+def test_views_of_few_rows_stay_where_the_rows_are(problem):
+    """Less than 200 rows on either side: ten copies of each at least in the queue of 2,000."""
+    codes, _ = encode_labels(problem.y)
+    assert max(np.sum(codes < 0), np.sum(codes >= 0)) < 200
+    batch = TabularNCD()._make_batches(problem.X.astype(np.float32), codes, torch.device("cpu"), epoch=0)[0]
+    stack = engine.Stack([engine.Mlp("encoder", [np.full(2, 12), np.full(2, 3)])], [0, 1])
+    ten, hundred = tabularncd.make_views(batch, stack, torch.tensor([10, 100]))
+    assert torch.equal(ten, batch.x)
+    assert (hundred != batch.x).any(dim=0).float().mean() > 0.8
+
+
+def test_views_lie_anywhere_between_a_row_and_its_neighbour(problem):
+    codes, _ = encode_labels(problem.y)
+    batch = TabularNCD()._make_batches(problem.X.astype(np.float32), codes, torch.device("cpu"), epoch=0)[0]
+    batch = replace(batch, rows_first=torch.zeros_like(batch.rows_first), data=torch.ones_like(batch.data))
+    stack = engine.Stack([engine.Mlp("encoder", [np.full(2, 12), np.full(2, 3)])], [0, 1])
+    views = tabularncd.make_views(batch, stack, torch.tensor([5, 5]))  # rows at 0, neighbours at 1
+    assert torch.equal(views, views[:, :1].expand_as(views))  # on the straight line
+    first, second = views[:, 0].numpy()
+    assert not np.array_equal(first, second)
+    for fractions in (first, second):
+        np.testing.assert_allclose(np.quantile(fractions, [0, 0.25, 0.5, 0.75, 1]), [0, 0.25, 0.5, 0.75, 1], atol=0.1)
+
+
 def test_pretraining_replaces_features_and_learns_to_tell_them(problem, monkeypatch):
     stack = engine.Stack([engine.Mlp("encoder", [np.full(2, 30), np.full(2, 3)])], [0, 1])
     x = torch.arange(30 * 200.0).view(30, 200)  # every value tells its feature and its row
@@ -244,6 +302,8 @@ def test_pretraining_replaces_features_and_learns_to_tell_them(problem, monkeypa
     assert changed.float().mean().item() == pytest.approx(tabularncd.MASKED_SHARE, abs=0.02)
     assert torch.equal(corrupted // 200, (x // 200).expand_as(corrupted))  # from the same feature of another row
     assert not torch.equal(corrupted[0], corrupted[1])
+    many = torch.arange(2 * 60_000.0).view(2, 60_000)  # more rows than half of what 16 bits count
+    assert torch.equal(tabularncd.corrupt(many, stack) // 60_000, (many // 60_000).expand(2, 2, -1))
 
     histories, train = [], engine.train
     monkeypatch.setattr(engine, "train", lambda *args: histories.append(train(*args)) or histories[-1])
@@ -341,6 +401,8 @@ def test_fit_many_refuses_what_cannot_differ(problem):
         estimator("PBN").fit_many(problem.X, problem.y, [{"epochs": 3}, {"epochs": 4}])
     with pytest.raises(ValueError, match="2 parameter sets but 1 random states"):
         estimator("PBN").fit_many(problem.X, problem.y, [{}, {}], [0])
+    with pytest.raises(ValueError, match="a list of hyperparameter sets, got a single one"):
+        estimator("PBN").fit_many(problem.X, problem.y, {"lr": 0.01})
     assert estimator("PBN").fit_many(problem.X, problem.y, []) == []
 
 

@@ -24,7 +24,7 @@ class Baseline(ProjectionNCD):
     n_clusters : int or str, default="silhouette"
         Number of novel classes, or the name of the validity index that estimates it in the latent space.
     latent_dim : int, optional
-        Size of the latent space; half the number of features (at least 5) by default.
+        Size of the latent space; by default half the number of features, but at least 5 (or as many as there are).
     lr : float
         Learning rate of AdamW.
     dropout : float
@@ -51,6 +51,7 @@ class Baseline(ProjectionNCD):
         Cluster of each unlabelled row, -1 for labelled rows.
     n_clusters_ : int
     cluster_centers_ : array of shape (n_clusters, latent_dim)
+        With ``clusterer="spectral"`` there is `clusterer_` instead, the fitted `SpectralClustering`.
     classes_ : array
         The known classes.
     history_ : dict of arrays
@@ -110,6 +111,7 @@ class Baseline(ProjectionNCD):
 
     def _loss(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> Loss:
         def loss(batch: engine.Batch) -> dict[str, Tensor]:
+            # NOTE[DIFF]: the paper's formulas take the latent vector as it is; the authors' code scales it to length 1.
             z = engine.unit_length(engine.forward(stack, "encoder", batch.x, dropout))
             logits = engine.forward(stack, "classifier", z, dropout)
             return {"loss": engine.SoftmaxCrossEntropy.apply(logits, batch.one_hot)}

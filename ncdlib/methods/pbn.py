@@ -25,7 +25,7 @@ class PBN(ProjectionNCD):
     n_clusters : int or str, default="silhouette"
         Number of novel classes, or the name of the validity index that estimates it in the latent space.
     latent_dim : int, optional
-        Size of the latent space; half the number of features (at least 5) by default.
+        Size of the latent space; by default half the number of features, but at least 5 (or as many as there are).
     lr : float
         Learning rate of AdamW.
     dropout : float
@@ -56,6 +56,7 @@ class PBN(ProjectionNCD):
         Cluster of each unlabelled row, -1 for labelled rows.
     n_clusters_ : int
     cluster_centers_ : array of shape (n_clusters, latent_dim)
+        With ``clusterer="spectral"`` there is `clusterer_` instead, the fitted `SpectralClustering`.
     classes_ : array
         The known classes.
     history_ : dict of arrays
@@ -134,6 +135,7 @@ class PBN(ProjectionNCD):
         w = torch.tensor([m.w for m in models], dtype=torch.float32, device=stack.device)
 
         def loss(batch: engine.Batch) -> dict[str, Tensor]:
+            # NOTE[DIFF]: the paper's formulas take the latent vector as it is; the authors' code scales it to length 1.
             z = engine.unit_length(engine.forward(stack, "encoder", batch.x, dropout))
             n_features, n_rows = batch.x.shape
             # NOTE[DIFF]: the paper's formula averages over the features; the authors' code, and so its results, sum.

@@ -41,13 +41,15 @@ class TabularNCD(DeepNCD):
         Number of novel classes, or the name of the validity index that estimates it in the original features: the
         network needs the number before it is trained.
     latent_dim : int, optional
-        Size of the latent space; half the number of features (at least 5) by default.
+        Size of the latent space; by default half the number of features, but at least 5 (or as many as there are).
     lr : float
         Learning rate of AdamW.
     dropout : float
         Dropout rate between layers, in [0, 1).
     k_neighbors : int
-        A view moves towards one of this many nearest rows, 1 to 100.
+        A view moves towards one of this many nearest rows, 1 to 100. As in the authors' code, a side (labelled or
+        not) of few rows has copies of the row itself among them, and hardly anything else where
+        ``n_rows * k_neighbors <= 2000``.
     top_k : float
         Fraction of the unlabelled rows of a batch that each row is paired with, in [0, 1]. The authors' code divides
         its `top_k` by 100 once more: for its published values, pass ``top_k / 100``.
@@ -163,6 +165,7 @@ class TabularNCD(DeepNCD):
         latent = np.array([m.latent_dim_ for m in models])
         with_unlabeled = np.full(len(models), len(models[0].classes_) + 1)
         n_clusters = np.array([m.n_clusters_ for m in models])
+        # NOTE[DIFF]: by the paper's text, the classifier learns the known classes only; "unlabelled" is the authors'.
         heads = [
             engine.Mlp("classifier", [latent, with_unlabeled]),
             engine.Mlp("cluster_head", [latent, n_clusters]),
@@ -177,12 +180,14 @@ class TabularNCD(DeepNCD):
         return self.pretrain_epochs + self.epochs
 
     def _phases(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> list[tuple[Loss, int]]:
+        # NOTE[DIFF]: the paper says that TabularNCD is pre-trained; the authors' code leaves this out.
         joint = super()._phases(models, stack, dropout)
         return [(self_supervised_loss(stack, dropout), self.pretrain_epochs), *joint] if self.pretrain_epochs else joint
 
     def _make_batches(self, X: NDArray, codes: NDArray, device: torch.device, epoch: int) -> list[TabularBatch]:
+        data = torch.from_numpy(X).to(device)
         return [
-            TabularBatch.extend(batch, nearest, X, device)
+            TabularBatch.extend(batch, nearest, data)
             for batch, nearest in with_nearest_rows(super()._make_batches(X, codes, device, epoch), X)
         ]
 
@@ -269,16 +274,16 @@ class TabularBatch(engine.Batch):
     targets: Tensor  # (known classes + 1, rows), one-hot; the last class is "unlabelled"
 
     @classmethod
-    def extend(cls, batch: engine.Batch, nearest: NDArray[np.int64], X: NDArray, device: torch.device) -> Self:
+    def extend(cls, batch: engine.Batch, nearest: NDArray[np.int64], data: Tensor) -> Self:
         n_classes, n_rows = len(batch.one_hot), batch.x.shape[1]
-        targets = torch.zeros(n_classes + 1, n_rows, device=device)
+        targets = torch.zeros(n_classes + 1, n_rows, device=data.device)
         targets[:n_classes, : batch.n_labeled] = batch.one_hot
         targets[n_classes, batch.n_labeled :] = 1
         return cls(
             **vars(batch),
             rows_first=batch.x.T.contiguous(),
-            data=torch.from_numpy(X).to(device),
-            nearest=torch.from_numpy(nearest).to(device),
+            data=data,
+            nearest=torch.from_numpy(nearest).to(data.device),
             targets=targets,
         )
 
@@ -287,7 +292,8 @@ def with_nearest_rows(batches: Sequence[engine.Batch], X: NDArray) -> list[tuple
     """Each row's most cosine-similar rows of its own side, among its batch and the queue of the latest rows.
 
     The batches repeat, so from the second epoch on the queue holds the same rows each time a batch comes round: one
-    table serves all epochs and all models. A side with fewer rows than the queue is in it several times, the row
+    table serves all epochs and all models. (Batches that are new in every epoch get a table each, as if they had come
+    in this order before.) A side with fewer rows than the queue is in it several times, the row
     itself included, as in the authors' code.
     """
     # NOTE[DIFF]: the authors' queue fills up during the first epochs; ours is full from the start.
@@ -338,7 +344,7 @@ def self_supervised_loss(stack: engine.Stack, dropout: engine.Dropout) -> Loss:
 def corrupt(x: Tensor, stack: engine.Stack) -> Tensor:
     """Some features of each row replaced by those of other rows: (features, rows) -> (K, features, rows)."""
     uniform = (stack.draw_noise(2 * x.numel()).int() + 2**15).view(stack.n_models, 2, *x.shape)  # integers below 2**16
-    donor = ((uniform[:, 0] * x.shape[1]) >> 16).long()
+    donor = (uniform[:, 0].long() * x.shape[1]) >> 16
     x = x.expand_as(donor)
     return torch.where(uniform[:, 1] < MASKED_SHARE * 2**16, x.gather(2, donor), x)
 
