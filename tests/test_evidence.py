@@ -335,6 +335,13 @@ def test_a_stored_cell_is_reproduced(table, method, stored, tmp_path, monkeypatc
     assert cell["now"].to_numpy() == pytest.approx(cell["stored"].to_numpy(), abs=0.5), cell
 
 
+@pytest.mark.needs_data("mfeat")
+def test_verify_shows_what_other_tables_of_the_paper_have_of_the_same_runs():
+    cell = runner.verify("ncd_k_est", "mfeat", "Baseline", runs=1).query("origin == 'published'")
+    paper = cell.set_index("metric")["paper"].dropna().to_dict()
+    assert paper == {"ACC": 59.5, "NMI": 50.0, "ARI": 40.9}  # Tables 5, 6 and 7
+
+
 # -- stopped and killed -------------------------------------------------------------------------------------------
 
 

@@ -332,7 +332,9 @@ def verify(
     if dataset not in cells[0].datasets:
         raise ValueError(f"{table} / {method} is not measured on {dataset!r}, but on {', '.join(cells[0].datasets)}")
     paper = paper_results()
-    paper = paper[(paper["table"] == table) & (paper["dataset"] == dataset) & (paper["method"] == method)]
+    # Also what other tables of the paper show of the same runs: NMI and ARI have tables of their own.
+    same_runs = [measured_as(*cell) == (stored_table, stored_method) for cell in paper[["table", "method"]].to_numpy()]
+    paper = paper[same_runs].query("dataset == @dataset")
     out = []
     for experiment in cells:
         params = experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder))
