@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 import threading
+import tomllib
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -162,6 +163,54 @@ def test_wide_table_scrolls_in_its_own_box(reader):
     box = f"document.querySelector('#tab-known-k-ncd table').closest('{boxes}')"
     assert page.evaluate(f"{box}.scrollWidth > {box}.clientWidth")
     assert page.evaluate(f"getComputedStyle({box}).overflowX") in ("auto", "scroll")
+
+
+PAPER = {"width": 718, "height": 1000}  # A4 without the browser's margins, in CSS pixels
+PRINTED = {
+    "book/05_pbn.html": "a figure with sliders",
+    "book/14_hyperparameters.html": "the widest table",
+    "book/api_methods.html": "long lines of code",
+}
+
+
+@pytest.mark.parametrize("path", PRINTED)
+def test_page_prints_well(reader, path):
+    page = reader().open(path)
+    controls = page.locator(".bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, button")
+    assert controls.filter(visible=True).count() > 10
+    page.emulate_media(media="print")
+    assert controls.filter(visible=True).evaluate_all("shown => shown.map(one => one.className)") == []
+    page.set_viewport_size(PAPER)
+    assert page.locator("article h2").first.is_visible()
+    # What a box would scroll is lost on paper.
+    cut = page.evaluate("""() =>
+        [...document.querySelectorAll("article :not(svg, svg *, mjx-assistive-mml *)")]
+            .filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML.slice(0, 150))
+    """)
+    assert cut == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_buttons_lead_to_the_chapter_in_this_repository(chapter):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    owner_and_name = project["urls"]["Repository"].removeprefix("https://github.com/")
+    workflow = (ROOT / ".github" / "workflows" / "book.yml").read_text()
+    branch = re.search(r"refs/heads/(\w+)", workflow).group(1)  # which is published
+    path = chapter.relative_to(ROOT).as_posix()
+    page = SITE / "book" / f"{chapter.stem}.html"
+    document = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    links = {tag["title"]: tag["href"] for tag in document.select(".article-header-buttons a[href]")}
+    download = page.parent / links.pop("Download source file")
+    assert download.name == chapter.name and cells(download)
+    issue = urlsplit(links.pop("Open an issue"))
+    assert issue.geturl().startswith(f"https://github.com/{owner_and_name}/issues/new?")
+    assert f"book/{page.name}" in unquote(issue.query)
+    assert links == {
+        "Launch on Binder": f"https://mybinder.org/v2/gh/{owner_and_name}/{branch}?urlpath=lab/tree/{path}",
+        "Launch on Colab": f"https://colab.research.google.com/github/{owner_and_name}/blob/{branch}/{path}",
+        "Source repository": f"https://github.com/{owner_and_name}",
+        "Suggest edit": f"https://github.com/{owner_and_name}/edit/{branch}/{path}",
+    }
 
 
 @pytest.mark.parametrize("path", QUIZ_PAGES)
