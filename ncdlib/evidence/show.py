@@ -83,7 +83,8 @@ def narrow(table: Styler) -> Styler:
 
 def _bold_best(row: pd.Series) -> list[str]:
     values = pd.to_numeric(row.str.removeprefix("≠ ").str.split(" ").str[0], errors="coerce")
-    return ["font-weight: 700" if v == values.max() else "" for v in values]
+    compared = values.notna().sum() > 1  # the only one is not the best of anything
+    return ["font-weight: 700" if compared and v == values.max() else "" for v in values]
 
 
 def plot_against_paper(cells: pd.DataFrame) -> Figure:
