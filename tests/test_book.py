@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import ROOT
+from docutils import nodes
+from docutils.utils import new_document
 from IPython.core.inputtransformer2 import TransformerManager
 
 import ncdlib
@@ -182,6 +184,16 @@ def test_fingerprint_sees_the_environment(extension, tmp_path, monkeypatch):
     before = extension.fingerprint(tmp_path)
     monkeypatch.setattr(extension, "distributions", lambda: [])
     assert extension.fingerprint(tmp_path) != before
+
+
+def test_no_line_ends_within_what_belongs_together(extension):
+    words = nodes.Text("By Chapter 7 and Table 3.1, 96 % of "), nodes.math("k", "k"), nodes.Text("-means rows; ")
+    document = new_document("page")
+    document += nodes.paragraph("", "", *words, nodes.literal("", "a % b"))
+    extension.keep_together(None, document, "page")
+    assert document.astext() == "By Chapter\xa07 and Table\xa03.1, 96\xa0% of k-means rows; a % b"
+    (together,) = document.findall(nodes.inline)
+    assert together.astext() == "k-means" and together["classes"] == ["nowrap"]
 
 
 @pytest.fixture

@@ -126,6 +126,23 @@ def fill_chapter_times(app: Sphinx, doctree: nodes.document, docname: str) -> No
             paragraph += nodes.Text(f"{minutes} min to read. Executed for this page in {seconds:.0f} s.")
 
 
+def keep_together(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Let no line end within "96 %", "Chapter 7" and the like, nor between a formula and what is written up to it."""
+    for text in list(doctree.findall(nodes.Text)):
+        kept = re.sub(
+            r" (?=%)|(?<=\b[Cc]hapter) (?=\d)|(?<=\bTable) (?=\d)|(?<=\bFig\.) (?=\d)", "\N{NO-BREAK SPACE}", text
+        )
+        if kept != text and not isinstance(text.parent, (nodes.literal, nodes.literal_block, nodes.math, nodes.raw)):
+            text.parent.replace(text, nodes.Text(kept))
+    for formula in list(doctree.findall(nodes.math)):
+        after = formula.next_node(descend=False, siblings=True)
+        if isinstance(after, nodes.Text) and (tail := re.match(r"\S+", after)):
+            after.parent.replace(after, nodes.Text(after[tail.end() :]))
+            together = nodes.inline(classes=["nowrap"])
+            formula.replace_self(together)
+            together += [formula, nodes.Text(tail[0])]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     # The kernels of the chapters inherit these.
     os.environ["NCDLIB_BOOK"] = "1"  # see ncdlib.plots.show_plotly
@@ -138,6 +155,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", share_version)
     app.connect("autodoc-process-docstring", escape_fitted_names, priority=600)  # after napoleon
     app.connect("doctree-resolved", fill_chapter_times)
+    app.connect("doctree-resolved", keep_together)
     app.connect("html-page-context", add_plotly)
     app.connect("html-page-context", drop_wrong_role)
     app.connect("build-finished", copy_plotly)
