@@ -165,6 +165,7 @@ def test_a_model_in_a_stack_equals_the_same_model_alone(method, dropout, problem
     """With other seeds, TabularNCD may differ by 1e-4: which of two neighbours is nearer can hang on the last bit."""
     seeds = [0, 1]
     est = estimator(method, dropout=dropout)
+    assert est.stack_size(problem.X.shape[1]) >= len(seeds)  # they do share a stack
     stacked = est.fit_many(problem.X, problem.y, PARAMS[method], seeds)
     for params, seed, model in zip(PARAMS[method], seeds, stacked, strict=True):
         alone = estimator(method, **({"dropout": dropout} | params), random_state=seed).fit(problem.X, problem.y)

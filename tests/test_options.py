@@ -150,6 +150,26 @@ def test_the_number_of_classes_is_estimated_from_directions(method, problem):
         latent = model.transform(problem.X_novel)
         by_hand = estimate_n_clusters(normalize(latent), "silhouette", random_state=model._cluster_seed)
         assert model.n_clusters_ == by_hand.n_clusters
+    novel, known = (normalize(model.transform(X)) for X in (problem.X_novel, problem.X_known))
+    by_hand = estimate_n_clusters(novel, "km_acc", X_known=known, y_known=problem.y_known, random_state=0)
+    found = model.estimate_n_clusters(
+        problem.X_novel, "km_acc", random_state=0, X_known=problem.X_known, y_known=problem.y_known
+    )
+    np.testing.assert_array_equal(found.scores["km_acc"], by_hand.scores["km_acc"])
+
+
+def test_rows_are_clustered_afresh_by_ten_runs_of_k_means(problem):
+    model = fit(problem)
+    latent = model.transform(problem.X_test).astype(float)
+    for seed in range(5):
+        by_hand = KMeans(6, n_init=10, random_state=seed).fit(latent)
+        assert np.array_equal(model.cluster(problem.X_test, 6, random_state=seed), by_hand.labels_)
+
+
+@pytest.mark.parametrize(("n_features", "latent_dim"), [(8, 5), (12, 6), (33, 16)])
+def test_latent_space_is_half_as_wide_as_the_data_by_default(n_features, latent_dim):
+    problem = make_ncd_blobs(n_features=n_features, n_samples=60, random_state=0)
+    assert fit(problem, n_clusters=2, epochs=1).transform(problem.X).shape[1] == latent_dim
 
 
 SAVE_AND_BE_KILLED = """
