@@ -281,6 +281,13 @@ def test_api_reference_has_every_public_name(module):
     assert names <= documented, sorted(names - documented)
 
 
+def test_api_reference_spells_fitted_attributes():
+    page = BeautifulSoup((SITE / "book" / "api_methods.html").read_bytes(), "html.parser")
+    fields = page.find(id="ncdlib.methods.kmeans.NCDKMeans").parent.select(".field-list li strong")
+    names = {field.get_text() for field in fields}
+    assert {"labels_", "cluster_centers_", "initial_centers_", "n_clusters_"} <= names  # two of them on one line
+
+
 def test_what_the_api_reference_lists_has_an_example():
     listed = "dl.py.class > dt.sig[id], dl.py.function > dt.sig[id], dl.py.exception > dt.sig[id]"
     n_names = 0

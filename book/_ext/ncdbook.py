@@ -63,10 +63,18 @@ def keep_only_clean_build(app: Sphinx, error: Exception | None) -> None:
 
 
 def escape_fitted_names(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """A bare ``labels_`` in a docstring is the name of an attribute; reStructuredText takes it for a link."""
+    """A bare ``labels_`` in a docstring is the name of an attribute; reStructuredText takes it for a link.
+
+    And several attributes on one line get a field each: Sphinx would take all names but the last for a type.
+    """
+    for i in reversed(range(len(lines))):
+        if names := re.match(r":(?:ivar|vartype) (\w+(?:, \w+)+):", lines[i]):
+            end = next((j for j in range(i + 1, len(lines)) if not lines[j].startswith(" ")), len(lines))
+            field = lines[i:end]
+            lines[i:end] = [line.replace(names[1], one) for one in names[1].split(", ") for line in field]
     for i, line in enumerate(lines):
         if ">>>" not in line:
-            lines[i] = re.sub(r"(?<![\\`\w:.])(\w+)_(?=[\s,;.)\]]|$)", r"\1\\_", line)
+            lines[i] = re.sub(r"(?<![\\`\w:.])(\w+)_(?=[\s,;:.)\]]|$)", r"\1\\_", line)
 
 
 def share_version(app: Sphinx, config: Config) -> None:

@@ -168,8 +168,9 @@ class NCDKMeans(NCDEstimator):
         The known classes' centroids after convergence, and their means. They are equal when ``update="novel"``.
     inertia_ : float
         Sum of squared distances of the unlabelled rows to their centroids.
-    n_clusters_, n_iter_ : int
-        Number of clusters; iterations of the best run.
+    n_clusters_ : int
+    n_iter_ : int
+        Iterations of the best run.
     classes_ : array
         The known classes.
 
@@ -182,8 +183,8 @@ class NCDKMeans(NCDEstimator):
     >>> model = NCDKMeans(n_clusters=2, random_state=0).fit(X, y)
     >>> model.labels_[:4].tolist(), sorted(model.cluster_centers_.tolist())
     ([-1, -1, -1, -1], [[0.5, 9.0], [9.0, 8.5]])
-    >>> model.predict([[2, 8]])[0] == model.labels_[4]
-    np.True_
+    >>> bool(model.predict([[2, 8]])[0] == model.labels_[4])
+    True
     """
 
     def __init__(
