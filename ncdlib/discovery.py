@@ -231,7 +231,7 @@ class Discovery:
             if len(points):
                 ax.annotate(profile.name, np.median(points, axis=0), weight="bold", ha="center")
         where = "in the learned space" if learned else "in the features"
-        ax.set(title=f"Rows {where}: two principal components", xticks=[], yticks=[])
+        ax.set(title=f"Rows {where}", xlabel="two principal components", xticks=[], yticks=[])
         ax.legend(loc="best", markerscale=3, frameon=False)
 
     def _draw_differences(self, ax) -> None:
