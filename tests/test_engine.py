@@ -176,6 +176,14 @@ def test_a_model_in_a_stack_equals_the_same_model_alone(method, dropout, problem
         )
 
 
+def test_a_network_without_dropout_draws_no_noise_for_it(problem):
+    """TabularNCD's views come from the same generator: beside a network that drops, they must be the same."""
+    sets = [{"dropout": 0.0, "k_neighbors": 50}, {"dropout": 0.4}]
+    stacked, _ = estimator("TabularNCD").fit_many(problem.X, problem.y, sets, [0, 1])
+    alone = estimator("TabularNCD", **sets[0], random_state=0).fit(problem.X, problem.y)
+    np.testing.assert_allclose(stacked.history_["loss"], alone.history_["loss"], rtol=1e-5)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_same_seed_same_result_and_other_seed_another(method, problem):
     first, second, other = (

@@ -129,12 +129,15 @@ class Stack:
         buffers = (self.values, self.gradients, self.first_moments, self.second_moments)
         self.adamw_views = [[[buffer[k]] for buffer in buffers] for k in range(self.n_models)]
 
-    def draw_noise(self, n_values: int) -> Tensor:
-        """(K, n_values) uniform 16-bit integers, each network's from its own generator."""
+    def draw_noise(self, n_values: int, networks: Sequence[int] | None = None) -> Tensor:
+        """(K, n_values) uniform 16-bit integers, each network's from its own generator.
+
+        If `networks` are given, only these draw: the rows of the others hold anything.
+        """
         words = -(-n_values // 4)  # four 16-bit numbers in a 64-bit word
         noise = np.empty((self.n_models, words), dtype=np.uint64)
-        for k, rng in enumerate(self.rngs):
-            noise[k] = rng.bit_generator.random_raw(words)
+        for k in range(self.n_models) if networks is None else networks:
+            noise[k] = self.rngs[k].bit_generator.random_raw(words)
         return torch.from_numpy(noise.view(np.int16))[:, :n_values].to(self.device)
 
     def adamw_step(self, loss: Tensor, lr: Sequence[float]) -> None:
@@ -177,6 +180,11 @@ class Stack:
         return weights
 
 
+def _by_layer(tensors: Sequence) -> list[Sequence]:
+    """Four tensors a layer; the last layer may have fewer."""
+    return [tensors[i : i + 4] for i in range(0, len(tensors), 4)]
+
+
 class Chain(torch.autograd.Function):
     """Linear layers with ReLU, batch normalisation by the batch's own statistics and dropout between them, fused.
 
@@ -188,14 +196,16 @@ class Chain(torch.autograd.Function):
     def forward(ctx, x: Tensor, masks: Iterator[Tensor | None], running: Iterator[tuple[Tensor, Tensor]], *parameters):
         """`parameters`: weight, bias, scale and shift of each layer; the last has no scale and shift."""
         h, n_rows = x, x.shape[-1]
-        ctx.layers, ctx.inputs, ctx.norms = [parameters[i : i + 4] for i in range(0, len(parameters), 4)], [], []
-        for weight, bias, *norm in ctx.layers:
-            ctx.inputs.append(h)
+        inputs, norms = [], []
+        for weight, bias, *norm in _by_layer(parameters):
+            inputs.append(h)
             if h.ndim == 2:  # all networks see the same rows: one product
                 h = torch.addmm(bias.reshape(-1, 1), weight.reshape(-1, len(h)), h).view(len(weight), -1, n_rows)
             else:
                 h = torch.baddbmm(bias, weight, h)
             if not norm:
+                ctx.n_parameters = len(parameters)
+                ctx.save_for_backward(*parameters, *inputs, *norms)
                 return h
             scale, shift = norm
             activation = h.clamp_min_(0)
@@ -208,26 +218,29 @@ class Chain(torch.autograd.Function):
             mask = next(masks)
             if mask is not None:
                 h.mul_(mask)
-            ctx.norms.append((activation, mean, inverse_std, mask))
+            norms += activation, mean, inverse_std, mask
             running_mean, running_var = next(running)
             running_mean.lerp_(mean, BATCH_NORM_MOMENTUM)
             running_var.lerp_(var.mul_(n_rows / (n_rows - 1)), BATCH_NORM_MOMENTUM)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
+        layers = _by_layer(ctx.saved_tensors[: ctx.n_parameters])
+        inputs = ctx.saved_tensors[ctx.n_parameters : ctx.n_parameters + len(layers)]
+        norms = _by_layer(ctx.saved_tensors[ctx.n_parameters + len(layers) :])
         gradients: list[Tensor] = []  # in the order of the parameters
         norm_gradients: tuple[Tensor, ...] = ()
-        for i in reversed(range(len(ctx.layers))):
-            weight, x = ctx.layers[i][0], ctx.inputs.pop()  # what was used is let go at once, for the next to reuse
+        for i in reversed(range(len(layers))):
+            weight, x = layers[i][0], inputs[i]
             by_weight = grad.flatten(0, 1) @ x.T if x.ndim == 2 else torch.bmm(grad, x.mT)
             gradients[:0] = by_weight.view_as(weight), grad.sum(-1, keepdim=True), *norm_gradients
             grad = torch.bmm(weight.mT, grad) if i > 0 or ctx.needs_input_grad[0] else None
             if i == 0:
                 return grad, None, None, *gradients
-            activation, mean, inverse_std, mask = ctx.norms.pop()
+            activation, mean, inverse_std, mask = norms[i - 1]
             if mask is not None:
                 grad.mul_(mask)
-            scale = ctx.layers[i - 1][2]
+            scale = layers[i - 1][2]
             channels = (1, -1, grad.shape[-1])  # every unit of every network is a channel to torch's own kernel
             grad, by_scale, by_shift = torch.ops.aten.native_batch_norm_backward(
                 grad.view(channels),
@@ -251,7 +264,7 @@ class Dropout:
 
     def __init__(self, rates: Sequence[float], device: torch.device):
         rates = torch.tensor(rates, dtype=torch.float64)
-        self.active = bool((rates > 0).any())
+        self.active = torch.nonzero(rates > 0).flatten().tolist()  # the others keep every unit, whatever the noise
         self.threshold = (rates * 2**16 - 2**15).round().clamp_max(2**15 - 1).to(torch.int16)[:, None].to(device)
         self.factor = (1 / (1 - rates)).float()[:, None].to(device)
 
@@ -260,7 +273,7 @@ class Dropout:
         if not self.active:
             yield from (None for _ in units)
             return
-        noise = stack.draw_noise(sum(units) * n_rows)
+        noise = stack.draw_noise(sum(units) * n_rows, self.active)
         keep = torch.empty(noise.shape, device=noise.device)
         torch.ge(noise, self.threshold, out=keep)  # straight into floats: a boolean mask is much slower to apply
         keep.mul_(self.factor)
