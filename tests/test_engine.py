@@ -425,6 +425,17 @@ def test_few_columns_are_enough(method, n_features):
         assert set(fitted.labels_[problem.y == -1]) == {0, 1}
 
 
+@pytest.mark.parametrize("method", [PBN, Baseline, TabularNCD])
+def test_one_column_is_enough(method):
+    """A latent of one dimension, scaled to length one, would know two places only."""
+    classes = np.arange(600) % 5
+    X = (3.0 * classes + np.random.default_rng(0).normal(scale=0.5, size=600))[:, None]
+    y = np.where(classes < 3, classes, -1)
+    models = method(2, epochs=60, verbose=False).fit_many(X, y, [{}] * 6, list(range(6)))
+    assert np.mean([model.score_known(X[y >= 0], y[y >= 0]) for model in models]) > 0.55
+    assert np.mean([clustering_accuracy(classes[y < 0], model.labels_[y < 0]) for model in models]) > 0.95
+
+
 def test_defaults_are_useful():
     digits = load_dataset("digits")
     found = PBN(5, random_state=0, verbose=False).fit(digits.X, digits.y).predict(digits.X_test_novel)

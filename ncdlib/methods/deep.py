@@ -201,7 +201,9 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
             raise ValueError(f"{type(self).__name__} is trained on labelled rows, and y has a single one: label more")
         X32 = X.astype(np.float32)
         for model in models:
-            model.latent_dim_ = model.latent_dim or min(X32.shape[1], max(5, X32.shape[1] // 2))
+            # No fewer than 5, as in the search, also for a table of one column: a latent of one dimension, scaled to
+            # length one, is +1 or -1, and tells three classes badly.
+            model.latent_dim_ = model.latent_dim or max(5, X32.shape[1] // 2)
             # One seed for the network and one for the clustering, both from random_state alone.
             seeds = check_random_state(model.random_state).randint(np.iinfo(np.int32).max, size=2)
             model._network_seed, model._cluster_seed = (int(s) for s in seeds)

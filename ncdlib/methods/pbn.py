@@ -25,7 +25,7 @@ class PBN(ProjectionNCD):
     n_clusters : int or str, default="silhouette"
         Number of novel classes, or the name of the validity index that estimates it in the latent space.
     latent_dim : int, optional
-        Size of the latent space; by default half the number of features, but at least 5 (or as many as there are).
+        Size of the latent space; by default half the number of features, but at least 5.
     lr : float
         Learning rate of AdamW.
     dropout : float

@@ -41,7 +41,7 @@ class TabularNCD(DeepNCD):
         Number of novel classes, or the name of the validity index that estimates it in the original features: the
         network needs the number before it is trained.
     latent_dim : int, optional
-        Size of the latent space; by default half the number of features, but at least 5 (or as many as there are).
+        Size of the latent space; by default half the number of features, but at least 5.
     lr : float
         Learning rate of AdamW.
     dropout : float
