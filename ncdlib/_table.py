@@ -81,8 +81,6 @@ def is_parquet(path: Path) -> bool:
 def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    if not head.strip():
-        raise ValueError(f"{path} is empty")
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins as UTF-16 does
         encoding = "utf-32"
     elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -101,7 +99,7 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
     if len(head) == HEAD_BYTES and len(lines) > 1:
         lines.pop()  # which may be cut
     options = {"encoding": encoding, "skipinitialspace": True, "keep_default_na": False}
-    if not any(line.strip("\ufeff \t") for line in lines):  # nothing but a byte order mark
+    if not any(line.strip("\ufeff \t") for line in lines):  # nothing, or nothing but a byte order mark
         raise ValueError(f"{path} is empty")
     if re.fullmatch("sep=.", lines[0]):  # as spreadsheets write it
         options |= {"sep": lines[0][-1], "skiprows": 1}

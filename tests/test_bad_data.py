@@ -24,7 +24,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from test_estimator_checks import ESTIMATORS, with_each
+from test_estimator_checks import ESTIMATORS, NEED_LABELS, with_each
 from typer.testing import CliRunner
 
 import ncdlib
@@ -87,7 +87,7 @@ UNUSUAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 5e-324, 1e-300, -1e-160, 1e-
 
 @st.composite
 def tables(draw, n_rows, n_columns):
-    values = draw(st.sampled_from(["random"] * 4 + ["few", "constant", "duplicates", "unusual"]))
+    values = draw(st.sampled_from(["random"] * 4 + ["few", "constant", "duplicates", "gaps", "unusual"]))
     rng = np.random.default_rng(draw(st.integers(0, 9)))
     X = rng.normal(size=(n_rows, n_columns))
     if values == "unusual":
@@ -99,6 +99,8 @@ def tables(draw, n_rows, n_columns):
         X[:, draw(st.integers(0, n_columns)) :] = 7
     elif values == "duplicates":
         X = X[rng.integers(min(n_rows, 3), size=n_rows)] if n_rows else X
+    elif values == "gaps":
+        X[rng.random(X.shape) < 0.2] = np.nan
     with np.errstate(over="ignore"):
         X = X * 10.0 ** draw(st.sampled_from(POWERS)) + draw(st.sampled_from([0, 0, 0, 1, 1e6]))
         X[:, :1] *= 10.0 ** draw(st.sampled_from(POWERS))
@@ -535,6 +537,15 @@ def test_far_from_all_that_was_learned(estimator, dtype, power):
     assert_clusters(predicted, 2)
 
 
+@pytest.mark.parametrize(
+    ("y", "message"), [([0, -1], "single known class"), ([-1, -1], "no labelled row"), ([0, 1], "no unlabelled row")]
+)
+@with_each(NEED_LABELS)
+def test_two_rows(estimator, y, message):
+    _, found = attempt(lambda: clone(estimator).set_params(n_clusters=1).fit([[0.0], [1.0]], y))
+    assert message in found
+
+
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @pytest.mark.parametrize("n_rows", [2, 16, 100])
 def test_spectral_clustering_of_equal_rows(n_rows):
@@ -705,11 +716,16 @@ def test_a_column_is_of_one_type_in_a_long_file(tmp_path):
 
 
 def test_a_column_named_script(tmp_path):
+    """Nor does a class, or a column that a note tells of, become a part of the page."""
     path, report = write_csv(tmp_path / "t.csv", "<script>alert(1)</script>,y,class"), tmp_path / "report.html"
+    table = pd.read_csv(path)
+    table.assign(**{"class": "<script>" + table["class"], "<script>same": 1}).to_csv(path, index=False)
     done = run_discover(path, "--report", report)
     assert done.exit_code == 0, done.output
     html = report.read_text(encoding="utf-8")
-    assert "<script" not in html and "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<script" not in html
+    for text in ("&lt;script&gt;alert(1)&lt;/script&gt;", "<strong>&lt;script&gt;", "&lt;script&gt;same"):
+        assert text in html
 
 
 def test_a_result_is_not_learned_from_again(tmp_path):

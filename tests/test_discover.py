@@ -185,6 +185,12 @@ def test_report_is_one_page_that_executes_nothing(found, tmp_path):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
+def test_a_table_of_one_column(problem, tmp_path):
+    found = discover(problem.X[:, :1], problem.y, method="ncd_kmeans", n_clusters=2, verbose=False)
+    html = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "feature 0" in html and set(found.labels) == {-1, 0, 1}
+
+
 def test_plot_draws_three_panels(found):
     with matplotlib.rc_context({"axes.titlelocation": "center"}):  # whatever style was set before
         figure = found.plot()

@@ -48,13 +48,15 @@ TINY = [
     DIGITS("TabularNCD", protocols.deep("TabularNCD"), change={"epochs": 2}),
 ]
 SLOW_RUN = """
-import signal, sys, time
+import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background of a shell
 from ncdlib.evidence import experiments, protocols
 
 def slow(problem, params, setting, seeds):
     for seed in seeds:
-        time.sleep(0.2)
+        time.sleep(0.2 if seed < 4 else 600)  # what is finished is stored before the rest is
+        with open(f"{os.environ['NCDLIB_RESULTS']}/measured", "a") as file:
+            file.write("a run\\n")
         yield from protocols.k_means(problem, params, setting, [seed])
 
 experiments.experiment_list = lambda: [
@@ -400,6 +402,7 @@ def test_two_at_once_share_the_work(tmp_path):
     rows = load_results(tmp_path)
     assert sorted(zip(rows["variant"], rows["seed"], strict=True)) == [(v, seed) for v in "abcdef" for seed in (0, 1)]
     assert sum(int(out.split(" rows measured")[0]) for out, _ in outputs) == 12
+    assert len((tmp_path / "measured").read_text().splitlines()) == 12
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_of_one_line(ncd, tiny):

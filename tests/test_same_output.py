@@ -54,6 +54,13 @@ def last_bits(problem, params, setting, seeds):
         yield {"acc": int(digest(space)[:4], 16) / 2**16, "nmi": 0.0, "ari": 0.0, "k": 5, "seconds": 0.0}
 
 
+class LastBits(PBN):
+    """Clusters, and so scores of a search, that change with the last bit of a learned space."""
+
+    def cluster(self, X, n_clusters, random_state=None):
+        return np.random.default_rng(int(digest(self.transform(X))[:8], 16)).integers(n_clusters, size=len(X))
+
+
 CELLS = [
     Experiment("same", "last bits", last_bits, change=QUICK),
     Experiment("same", "k-means", protocols.k_means),
@@ -81,7 +88,7 @@ def fit_all():
 def search_all():
     problem = load_dataset("digits")
     found = {}
-    for name, estimator in {"PBN": PBN(**QUICK), "NCDKMeans": NCDKMeans(n_init=2)}.items():
+    for name, estimator in {"PBN": LastBits(**QUICK), "NCDKMeans": NCDKMeans(n_init=2)}.items():
         space = PBN.search_space(64) if name == "PBN" else {"draw_power": [1, 2]}
         search = HiddenClassSearchCV(estimator, space, n_iter=2, cv=2, k_range=range(2, 6), verbose=False)
         search.fit(problem.X, problem.y)

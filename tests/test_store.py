@@ -24,7 +24,8 @@ def row(seed, acc=0.5, data="digits"):
 
 def python(code, *arguments):
     """Start another Python process."""
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_rows_come_back_as_they_went_in(store):
@@ -125,15 +126,20 @@ APPEND = """
 import sys
 from ncdlib.store import RowStore
 store = RowStore(sys.argv[1], key=["data", "seed"])
-print(sum(store.append({"data": "digits", "seed": seed, "acc": 0.5}) for seed in range(20)))
+print("ready", flush=True)
+input()
+print(sum(store.append({"data": "digits", "seed": seed, "acc": 0.5}) for seed in range(100)))
 """
 
 
 def test_processes_that_append_at_once_store_each_row_once(store):
     writers = [python(APPEND, store.path) for _ in range(2)]
+    assert [writer.stdout.readline() for writer in writers] == ["ready\n"] * 2
+    for writer in writers:
+        print(file=writer.stdin, flush=True)
     stored = [int(writer.communicate(timeout=300)[0]) for writer in writers]
-    assert sum(stored) == 20
-    assert sorted(store.rows()["seed"]) == list(range(20))
+    assert sum(stored) == 100
+    assert sorted(store.rows()["seed"]) == list(range(100))
 
 
 APPEND_FOR_EVER = """

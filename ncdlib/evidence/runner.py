@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -82,14 +83,8 @@ def pending_jobs(
                 continue
             if experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder)) is None:
                 continue  # its search comes first
-            size = _seeds_at_once(experiment, dataset)
-            for start in range(0, len(seeds), size):
-                jobs.append(
-                    (
-                        _urgency(experiment, dataset, rank),
-                        Job(experiment, dataset, tuple(seeds[start : start + size])),
-                    )
-                )
+            urgency = _urgency(experiment, dataset, rank)
+            jobs += [(urgency, job) for job in _jobs_of(experiment, dataset, seeds)]
     for rank, search in enumerate(experiments.search_list()):
         if not (wanted("search", what) and wanted(search.method, methods) and wanted(search.dataset, datasets)):
             continue
@@ -145,7 +140,7 @@ def _correlation_jobs(done, datasets, methods, folder) -> list[tuple[float, Job]
             (done["table"] == CORRELATION) & (done["dataset"] == search.dataset) & (done["method"] == search.method)
         ]
         missing = sorted(set(trials["trial"]) - set(rows["seed"]))
-        jobs += [(1500.0, Job(search, search.dataset, tuple(missing[i : i + 10]))) for i in range(0, len(missing), 10)]
+        jobs += [(1500.0, job) for job in _jobs_of(search, search.dataset, missing)]
     return jobs
 
 
@@ -171,9 +166,15 @@ def _row_methods(experiment: Experiment) -> list[str]:
     return [experiment.method]
 
 
-def _seeds_at_once(experiment: Experiment, dataset: str) -> int:
+def _jobs_of(task: Experiment | Search, dataset: str, seeds: Iterable[int]) -> list[Job]:
+    """Seeds as jobs. Which ones belong together does not depend on which are missing: two processes agree on it."""
+    size = _seeds_at_once(task, dataset)
+    return [Job(task, dataset, tuple(part)) for _, part in groupby(sorted(seeds), key=lambda seed: seed // size)]
+
+
+def _seeds_at_once(task: Experiment | Search, dataset: str) -> int:
     """Runs that are lost at most when a job is killed: one where a run takes minutes."""
-    quick = experiment.method.split(":")[0] in ("k-means", "NCD k-means", "SC", "NCD SC")
+    quick = isinstance(task, Search) or task.method.split(":")[0] in ("k-means", "NCD k-means", "SC", "NCD SC")
     return 2 if dataset in ("human", "cnae9") and not quick else 10
 
 
@@ -410,7 +411,8 @@ def _seeds_to_measure(rows: RowStore, cell: dict[str, Any], job: Job) -> Iterato
 
     The claim is on the whole job: it may be started again where a worker died, with its first rows stored.
     """
-    with rows.claim(cell | {"seed": f"from {job.seeds[0]}"}) as mine:
+    part = job.seeds[0] // _seeds_at_once(job.task, job.dataset)
+    with rows.claim(cell | {"seed": f"part {part}"}) as mine:
         yield [seed for seed in job.seeds if cell | {"seed": seed} not in rows] if mine else []
 
 
