@@ -357,7 +357,9 @@ def start_slow_run(folder):
     )
     deadline = time.time() + 120
     while len(load_results(folder)) < 2:
-        assert process.poll() is None and time.time() < deadline, process.communicate()
+        if process.poll() is not None or time.time() > deadline:
+            process.kill()
+            pytest.fail(f"no two runs were stored: {process.communicate()}")
         time.sleep(0.02)
     return process
 
