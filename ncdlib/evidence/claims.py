@@ -26,8 +26,7 @@ What else a claim needs (half of a gain, a rank, a share of a curve) stands with
 Every claim is judged up to three times: with the authors' published hyperparameters ("published"), with those of our
 own hidden-class search ("searched"), and, where TabularNCD is concerned, with its ``top_k`` taken as the fraction that
 the text describes and tuned by a search of its own ("mended"). The verdict is what these agree on; "holds in part"
-where they do not. Claims that can be checked inside the paper are answered from its own tables, exactly: they hold or
-they do not.
+where they do not. Claims that can be checked inside the paper are answered from its own tables, exactly.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ from scipy import stats
 from sklearn.metrics import adjusted_rand_score
 
 import ncdlib
+from ncdlib.datasets import DatasetInfo
 from ncdlib.evidence.experiments import MENDED
 from ncdlib.evidence.paper import (
     DATASETS,
@@ -394,7 +394,12 @@ def _reconstruction_helps(view: View) -> Finding:
     leads = {d: view.lead(full, without, d) for d in names}
     lead = mean_of(leads.values())
     shown = ", ".join(f"{PAPER_NAME_OF[d]} {x}" for d, x in leads.items())
-    return Finding((FAILS, IN_PART, HOLDS)[lead.sign + 1], f"PBN with the term against without it: {lead}; {shown}")
+    text = f"k known, PBN with the term against w = 1, all else as published: {lead}; {shown}"
+    behind = [d for d, x in leads.items() if x.sign < 0]
+    return Finding(
+        (FAILS, IN_PART, HOLDS)[lead.sign + 1],
+        text + (f"; settled the other way on {_names(behind)}" if behind else ""),
+    )
 
 
 def _greatest_lead_when_estimated(view: View) -> Finding:
@@ -444,11 +449,13 @@ def _overestimated(view: View, dataset: str) -> tuple[Mean, str]:
 def _superfluous_outputs_unused(view: View) -> Finding:
     """Rows in superfluous clusters count as wrong, so a high ACC bounds their share: a tenth at most holds.
 
-    Where it is more, no loss of ACC is half of the claim.
+    Where it is more, no loss of ACC is half of the claim. A loss says nothing: what is wrong need not be superfluous.
     """
     change, text = _overestimated(view, "optdigits")
     wrong = 100 - view.mean("ncd_k_est", "TabularNCD", "optdigits").value
-    outcome = HOLDS if wrong <= 10 else FAILS if change.sign < 0 else IN_PART
+    if wrong > 10 and change.sign < 0:
+        raise NotMeasured(f"an ACC high enough to bound the rows in superfluous clusters: {wrong:.0f} % are wrong")
+    outcome = HOLDS if wrong <= 10 else IN_PART
     return Finding(outcome, f"{text}; at most {wrong:.1f} % of the rows are in superfluous clusters")
 
 
@@ -514,12 +521,14 @@ def _latent_helps_silhouette(view: View) -> Finding:
     differences = errors[methods[0]] - errors[methods[1]]
     p = float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
     outcome = FAILS if latent >= features else HOLDS if p <= SIGNIFICANCE else IN_PART
+    n_changed = int((differences != 0).sum())  # the test leaves the others out
     largest = errors.max(axis=1).idxmax()
     without = errors.drop(index=largest).mean()
     return Finding(
         outcome,
         f"mean error {latent:.1f} in PBN's latent space, {features:.1f} in the features, {_over(names)} (p of "
-        f"Wilcoxon's test {p:.2f}); without "
+        f"Wilcoxon's test {p:.2f}, which cannot be below {min(1, 2 * 0.5**n_changed):.2f} where {n_changed} differ); "
+        "without "
         f"{PAPER_NAME_OF[largest]} {without.iloc[0]:.1f} and {without.iloc[1]:.1f}",
     )
 
@@ -565,11 +574,14 @@ def _k_is_estimated_well(view: View) -> Finding:
 
 
 def _others_cannot_count(view: View) -> Finding:
-    """By the measure of `_k_is_estimated_well`, the classes can be counted in neither space."""
-    methods = ("Baseline", "NCD SC")
-    names = view.measured(("ncd_k_est", m) for m in methods)
-    found = {m: _far_estimates(view, "ncd_k_est", m, names) for m in methods}
-    n_can = sum(len(far) <= 1 for far, _ in found.values())
+    """By the measure of `_k_is_estimated_well`, the classes can be counted in neither space, and less so than in PBN's.
+
+    A space that is far off on no more data sets than PBN's is no contrast to it.
+    """
+    rivals = ("Baseline", "NCD SC")
+    names = view.measured(("ncd_k_est", m) for m in (*rivals, "PBN"))
+    found = {m: _far_estimates(view, "ncd_k_est", m, names) for m in (*rivals, "PBN")}
+    n_can = sum(len(found[m][0]) <= max(1, len(found["PBN"][0])) for m in rivals)
     return Finding(
         (HOLDS, IN_PART, FAILS)[n_can],
         "; ".join(f"{m}: {text}" for m, (_, text) in found.items()) + f"; {_over(names)}",
@@ -648,9 +660,11 @@ def _share_beaten_by_the_chosen(view: View, method: str, dataset: str) -> float:
 
 
 def _compare_choices(view: View, dataset: str) -> tuple[int, str]:
-    """A choice that beats less than half of the other trials is no better than a draw by lot, and ahead of nothing."""
+    """Even within a tenth of the trials. And a choice that beats less than half of them is no better than a draw by
+    lot, and ahead of nothing."""
     pbn, other = (_share_beaten_by_the_chosen(view, m, dataset) for m in ("PBN", "TabularNCD"))
-    return -1 if other > pbn else int(pbn > max(other, 0.5)), f"{pbn:.2f} / {other:.2f}"
+    even = abs(pbn - other) < 0.1 or max(pbn, other) <= 0.5
+    return 0 if even else int(np.sign(pbn - other)), f"{pbn:.2f} / {other:.2f}"
 
 
 def _fewer_hyperparameters_overfit_less(view: View) -> Finding:
@@ -682,18 +696,24 @@ def _hidden_predicts_novel(view: View) -> Finding:
     return Finding(outcome, f"{text} (and how many of the other trials the chosen one beats): {numbers}")
 
 
-def _hyperparameters_hold_tabularncd_back(view: View) -> Finding:
+def _hyperparameters_hold_tabularncd_back(table: str, view: View) -> Finding:
     """Mended, TabularNCD has as many hyperparameters as before: what it gains is not due to their number.
 
-    If it gains nothing, their number may be the reason or not: half of the claim.
+    Where it stays behind PBN, settled, the number may be the reason or not: half of the claim.
     """
-    names = view.measured([("ncd", m) for m in ("PBN", "TabularNCD", MENDED)])
-    gap = mean_of(view.lead(("ncd", "PBN"), ("ncd", "TabularNCD"), d) for d in names)
-    gain = mean_of(view.lead(("ncd", MENDED), ("ncd", "TabularNCD"), d) for d in names)
-    held_back = gap.sign > 0 and (gain.sign <= 0 or gain.value < gap.value / 2)
-    outcome = IN_PART if held_back else FAILS
-    text = f"behind PBN by {gap}; with top_k as a fraction it gains {gain}, with seven as before, {_over(names)}"
-    return Finding(outcome, text + ("; their number may be the reason, which this cannot prove" if held_back else ""))
+    names = view.measured([(table, m) for m in ("PBN", "TabularNCD", MENDED)])
+    gap, gain, rest = (
+        mean_of(view.lead((table, ahead), (table, behind), d) for d in names)
+        for ahead, behind in (("PBN", "TabularNCD"), (MENDED, "TabularNCD"), ("PBN", MENDED))
+    )
+    held_back = gap.sign > 0 and rest.sign > 0
+    text = (
+        f"behind PBN by {gap}; with top_k as a fraction it gains {gain}, with seven as before, and PBN's lead is {rest}"
+    )
+    return Finding(
+        IN_PART if held_back else FAILS,
+        f"{text}, {_over(names)}" + ("; for this the number may be the reason, which is no proof" if held_back else ""),
+    )
 
 
 def _ncd_sc_is_quicker(view: View) -> Finding:
@@ -710,7 +730,8 @@ def _ncd_sc_is_quicker(view: View) -> Finding:
     }
     slower = [d for d, (sc, pbn) in seconds.items() if sc >= pbn]
     text = ", ".join(f"{PAPER_NAME_OF[d]} {sc:.1f} / {pbn:.1f}" for d, (sc, pbn) in seconds.items())
-    return Finding(_by_count(len(slower)), f"seconds a run (several made together, tuning apart), NCD SC / PBN: {text}")
+    shared = "seconds a run, NCD SC (its ten share one embedding of the test rows; tuning apart) / PBN (ten trainings)"
+    return Finding(_by_count(len(slower)), f"{shared}: {text}")
 
 
 # -- the number of novel classes grows (Figure 7) ---------------------------------------------------------------------
@@ -781,12 +802,12 @@ def _baseline_falls_most(view: View) -> Finding:
 
 
 def _tabularncd_peaks(view: View) -> Finding:
-    curve = _curve(view, "TabularNCD")
+    curve, noise = _curve(view, "TabularNCD"), _share_runs(view, "TabularNCD").groupby("novel").sem()
     peak = int(curve.idxmax())
     bumps = curve.index[(curve > curve.shift()) & (curve > curve.shift(-1))]  # higher than both neighbours
     around_seven = [n for n in bumps if 5 <= n <= 9]
     outcome = HOLDS if peak in around_seven else IN_PART if around_seven else FAILS
-    local = ", ".join(f"{curve[n]:.1f} at {n}" for n in bumps) or "none"
+    local = ", ".join(f"{curve[n]:.1f} ± {noise[n]:.1f} at {n}" for n in bumps) or "none"
     return Finding(outcome, f"highest ACC {curve.max():.1f} at {peak} novel classes; local peaks: {local}")
 
 
@@ -824,18 +845,20 @@ def _pbn_learns_from_few_known(view: View) -> Finding:
 # -- inside the paper -------------------------------------------------------------------------------------------------
 
 _PRINTED_LEADS = [
-    ("ncd", "Baseline", 21.6),
-    ("ncd", "TabularNCD", 12.9),
-    ("ncd", "NCD SC", 1.0),
-    ("ncd_k_est", "Baseline", 17.6),
-    ("ncd_k_est", "NCD SC", 18.8),
-    ("ncd_k_est", "TabularNCD", 16.3),
-    ("final_table_nmi", "Baseline", 23.5),
-    ("final_table_nmi", "NCD SC", 8.6),
-    ("final_table_nmi", "TabularNCD", 13.5),
-    ("final_table_ari", "Baseline", 24.5),
-    ("final_table_ari", "NCD SC", 12.4),
-    ("final_table_ari", "TabularNCD", 17.5),
+    ("ncd", "PBN", "Baseline", 21.6),
+    ("ncd", "PBN", "TabularNCD", 12.9),
+    ("ncd", "PBN", "NCD SC", 1.0),
+    ("ncd_k_est", "PBN", "Baseline", 17.6),
+    ("ncd_k_est", "PBN", "NCD SC", 18.8),
+    ("ncd_k_est", "PBN", "TabularNCD", 16.3),
+    ("final_table_nmi", "PBN", "Baseline", 23.5),
+    ("final_table_nmi", "PBN", "NCD SC", 8.6),
+    ("final_table_nmi", "PBN", "TabularNCD", 13.5),
+    ("final_table_ari", "PBN", "Baseline", 24.5),
+    ("final_table_ari", "PBN", "NCD SC", 12.4),
+    ("final_table_ari", "PBN", "TabularNCD", 17.5),
+    ("pbn_sc", "SC PBN default", "KM PBN", 1.1),
+    ("pbn_sc", "SC PBN full opt", "KM PBN", -4.1),
 ]
 
 
@@ -862,10 +885,10 @@ def _printed_averages(view: View) -> Finding:
 
 def _printed_leads(view: View) -> Finding:
     wrong = []
-    for table, rival, printed in _PRINTED_LEADS:
-        right = mean_of(view.lead((table, "PBN"), (table, rival), d) for d in DATASETS).value
+    for table, method, rival, printed in _PRINTED_LEADS:
+        right = mean_of(view.lead((table, method), (table, rival), d) for d in DATASETS).value
         if abs(right - printed) > ROUNDING:
-            wrong.append(f"over {rival} in {PAPER_NUMBER[table]}: printed {printed:.1f}, is {right:.1f}")
+            wrong.append(f"{method} over {rival} in {PAPER_NUMBER[table]}: printed {printed:.1f}, is {right:.1f}")
     n = len(_PRINTED_LEADS)
     return Finding(_exact(not wrong), f"{n - len(wrong)} of {n} follow; " + ("; ".join(wrong) or "none is wrong"))
 
@@ -905,19 +928,28 @@ def _latent_sizes_in_range(view: View) -> Finding:
     return Finding(_exact(not outside), "outside: " + ("; ".join(outside) or "none"))
 
 
-def _about_half_novel(view: View) -> Finding:
-    infos = {d: ncdlib.DATASETS[d] for d in DATASETS}
-    share = {d: len(i.novel_classes) / (len(i.known_classes) + len(i.novel_classes)) for d, i in infos.items()}
+def _about_half(what: str, share_of: Callable[[DatasetInfo], float], view: View) -> Finding:
+    """A share of the classes is between 40 and 60 % on every data set."""
+    share = {d: share_of(ncdlib.DATASETS[d]) for d in DATASETS}
     text = ", ".join(f"{PAPER_NAME_OF[d]} {s:.0%}" for d, s in share.items())
-    return Finding(_exact(all(0.4 <= s <= 0.6 for s in share.values())), f"novel classes of all: {text}")
+    return Finding(_exact(all(0.4 <= s <= 0.6 for s in share.values())), f"{what}: {text}")
+
+
+def _share_novel(info: DatasetInfo) -> float:
+    return len(info.novel_classes) / (len(info.known_classes) + len(info.novel_classes))
+
+
+def _share_hidden(info: DatasetInfo) -> float:
+    return info.n_hidden / len(info.known_classes)
 
 
 def _tangled_is_penalised(view: View) -> Finding:
     hidden = np.repeat([0, 1], 20)  # the score sees the rows of two hidden classes only, whoever shares their clusters
     shared = adjusted_rand_score(hidden, hidden)  # each class whole, in one cluster with a whole novel class
     torn = adjusted_rand_score(hidden, np.tile([0, 1], 20))  # each class halved between two such clusters
-    text = f"each in one cluster with a novel class {shared:.2f}, as if apart; each torn between two {torn:.2f}"
-    return Finding(_exact(shared < 1), f"ARI on two hidden classes: {text}")
+    text = f"each whole in one cluster with a novel class {shared:.2f}, as if apart; each torn between two {torn:.2f}"
+    n_penalised = sum(score < 1 for score in (shared, torn))
+    return Finding((FAILS, IN_PART, HOLDS)[n_penalised], f"ARI on two hidden classes: {text}")
 
 
 def _seventy_thirty(view: View) -> Finding:
@@ -1205,19 +1237,26 @@ def _claim_list() -> list[Claim]:
             "With k known, TabularNCD reaches 64.4 % on average.",
             partial(_average, n, "TabularNCD", 64.4),
             n,
+            ("published", "searched"),  # a printed figure of this method, not of the mended one
         ),
-        Claim(
-            "seven-hyperparameters",
-            known,
-            "TabularNCD is held back by the number of its hyperparameters.",
-            _hyperparameters_hold_tabularncd_back,
-            n,
-            ("searched",),
+        *(
+            Claim(
+                f"seven-hyperparameters{suffix}",
+                place,
+                f"With k {setting}, TabularNCD is held back by the number of its hyperparameters.",
+                partial(_hyperparameters_hold_tabularncd_back, table),
+                table,
+                ("searched",),
+            )
+            for table, setting, suffix, place in (
+                (n, "known", "", known),
+                (e, "estimated", "-estimated", "Sections 7.2.2 and 8"),
+            )
         ),
         Claim(
             "ncd-sc-quicker",
             known,
-            "NCD SC takes less time than PBN.",
+            "NCD SC takes less time than PBN (ten runs, with the hyperparameters given).",
             _ncd_sc_is_quicker,
             n,
             as_is,
@@ -1331,8 +1370,13 @@ def _claim_list() -> list[Claim]:
                 f"With k estimated, {name} reaches {value} % on average.",
                 partial(_average, e, method, value),
                 e,
+                ("published", "searched"),
             )
-            for method, name, value in (("Baseline", "the baseline", 53.4), ("NCD SC", "NCD SC", 52.2))
+            for method, name, value in (
+                ("Baseline", "the baseline", 53.4),
+                ("NCD SC", "NCD SC", 52.2),
+                ("TabularNCD", "TabularNCD", 54.7),
+            )
         ),
         Claim(
             "pbn-stays",
@@ -1344,7 +1388,7 @@ def _claim_list() -> list[Claim]:
         Claim(
             "others-cannot-count",
             estimated,
-            "The baseline and NCD SC find no space in which the novel classes can be counted.",
+            "In contrast to PBN, the baseline and NCD SC find no space in which the novel classes can be counted.",
             _others_cannot_count,
             e,
             ("published", "searched"),
@@ -1438,36 +1482,47 @@ def _claim_list() -> list[Claim]:
         ),
         # Figure 7
         *(
-            Claim(id_, "Appendix C", says, judge, "perf_wrt_share", as_is)
-            for id_, says, judge in (
+            Claim(id_, place, says, judge, "perf_wrt_share", as_is)
+            for id_, place, says, judge in (
                 (
                     "share-decreasing",
+                    "Appendix C",
                     "The accuracy of the methods falls almost always as more classes are novel.",
                     _decreasing,
                 ),
                 (
                     "share-deep-fall-faster",
+                    "Appendix C",
                     "When many classes are novel, the deep methods fall faster than NCD k-means and NCD SC.",
                     _deep_fall_faster,
                 ),
                 (
                     "share-baseline-falls-most",
+                    "Appendix C",
                     "Of the deep methods, the baseline falls most.",
                     _baseline_falls_most,
                 ),
                 (
                     "share-tabularncd-peak",
+                    "Appendix C",
                     "TabularNCD peaks around 7 novel classes, for which it was tuned.",
                     _tabularncd_peaks,
                 ),
-                ("share-pbn-robust", "PBN outperforms the others over a wide range.", _pbn_best_over_a_wide_range),
+                (
+                    "share-pbn-robust",
+                    "Section 7.2.1 and Appendix C",
+                    "PBN outperforms the others over a wide range.",
+                    _pbn_best_over_a_wide_range,
+                ),
                 (
                     "share-deep-fail",
+                    "Section 7.2.1",
                     "Deep methods tend to fail when too few classes are known.",
                     _deep_fail_with_few_known,
                 ),
                 (
                     "share-pbn-few-known",
+                    "Appendix C",
                     "PBN still extracts relevant information when few classes are known.",
                     _pbn_learns_from_few_known,
                 ),
@@ -1516,10 +1571,30 @@ def _claim_list() -> list[Claim]:
             _CONVERGENCE,
             as_is,
         ),
+        Claim(
+            "convergence-known-worse-like-for-like",
+            "Appendix G",
+            "Updating the known centroids as well is always worse than updating the novel ones only, both on all rows.",
+            partial(_always_ahead, _NOVEL_ON_ALL, _BOTH_ON_ALL, 0),
+            _CONVERGENCE,
+            as_is,
+        ),
     ]
     arithmetic = [
-        ("printed-averages", known, "Every printed average is the mean of its column.", _printed_averages, n),
-        ("printed-leads", known, "The leads of PBN given in the text follow from the tables.", _printed_leads, n),
+        (
+            "printed-averages",
+            "Sections 7.2.1 and 7.2.2, Appendices B and E",
+            "Every printed average is the mean of its column.",
+            _printed_averages,
+            n,
+        ),
+        (
+            "printed-leads",
+            "Sections 7.2.1 and 7.2.2, Appendices B and E",
+            "The leads of PBN and of its variants given in the text follow from the tables.",
+            _printed_leads,
+            n,
+        ),
         (
             "printed-never-worse",
             known,
@@ -1588,7 +1663,20 @@ def _claim_list() -> list[Claim]:
             _tangled_is_penalised,
             "kfold",
         ),
-        ("about-half-novel", "Section 7.1", "About half of the classes are novel.", _about_half_novel, "kfold_splits"),
+        (
+            "about-half-novel",
+            "Section 7.1",
+            "About half of the classes are novel.",
+            partial(_about_half, "novel classes of all", _share_novel),
+            "kfold_splits",
+        ),
+        (
+            "about-half-hidden",
+            "Section 4",
+            "In each fold about half of the known classes are hidden.",
+            partial(_about_half, "hidden classes of the known", _share_hidden),
+            "kfold_splits",
+        ),
         ("seventy-thirty", "Section 7.1", "Data without a given split are split 70 / 30.", _seventy_thirty, "data"),
         ("one-hot", "Section 7.1", "Categorical features are one-hot encoded.", _one_hot_encoded, "data"),
         ("features-of-mfeat", "Section 7.1", "m feat has 515 features.", _features_of_mfeat, "data"),
