@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -47,6 +48,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     try:
         with open(part, "xb") as file:
+            if path.exists():  # who may read it stays as it was
+                part.chmod(stat.S_IMODE(path.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())

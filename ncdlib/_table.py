@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import math
 import os
 import re
 import warnings
 from numbers import Number
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,9 @@ NUMBERS_SHARE = 0.9  # a column with more numbers than this is numbers, and what
 MISSING_SHARE = 0.3  # a column with more gaps than this is worth a note
 MISSING_LABELS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "<NA>", "#N/A")
 MISSING_VALUES = (*MISSING_LABELS, "None")  # as a label, "None" may well be a class: no fault
-DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[ T].*)?"
+DATE = r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[ T].*)?"
+UNNAMED = "Unnamed: "  # what pandas calls a column without a name
+ROWS_AT_ONCE = 100_000
 SIGNS = r"[%$€£¥,'_\s]"  # that people write around and inside numbers
 OTHER_STARTS = {"HTML or XML": r"<(!|\?xml|html|table)", "JSON": r'[\[{]\s*["\[{]'}
 OTHER_FILES = {
@@ -78,7 +81,8 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
-def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
+def _csv_format(path: Path) -> dict[str, Any]:
+    """How pandas must read a CSV file: its encoding, its separator, and what stands before its header."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins as UTF-16 does
@@ -90,7 +94,8 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
     elif b"\0" in head:
         raise ValueError(f"{path} is not a text file: give a CSV or a Parquet file")
     else:
-        encoding = "utf-8-sig" if _is_utf8(path) else "latin-1"  # with or without a byte order mark
+        encoding = "utf-8" if _is_utf8(path) else "latin-1"
+        encoding = "utf-8-sig" if head.startswith(codecs.BOM_UTF8) else encoding
     text = head.decode(encoding, errors="replace")
     for kind, start in OTHER_STARTS.items():
         if re.match(start, text.lstrip("\ufeff \t\r\n"), re.IGNORECASE):
@@ -111,9 +116,14 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
             options["sep"] = csv.Sniffer().sniff(sample, delimiters=",;\t|").delimiter
         except csv.Error:  # one column, or irregular lines: the parser below says which
             options["sep"] = ","
+    return options
+
+
+def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
+    options = _csv_format(path)
     try:
         header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
-        names = [name or f"Unnamed: {i}" for i, name in enumerate(header)]  # as pandas names them
+        names = [name or f"{UNNAMED}{i}" for i, name in enumerate(header)]
         options |= {"na_values": {n: MISSING_LABELS if n == label_column else MISSING_VALUES for n in names}}
         options |= {"dtype": {label_column: str} if label_column in names else None}
         with warnings.catch_warnings(record=True) as caught:
@@ -140,10 +150,39 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
     if len(twice):  # pandas would give the second one another name
         raise ValueError(f"{path} has two columns {twice[0]!r}: rename one")
     if options["sep"] != ",":
-        for name in table.columns.drop(label_column, errors="ignore"):
-            if not pd.api.types.is_numeric_dtype(table[name]):
-                table[name] = _decimal_commas(table[name])
+        features = table.columns.drop(label_column, errors="ignore")
+        commas = [name for name in features if not pd.api.types.is_numeric_dtype(table[name])]
+        points = [name for name in features if pd.api.types.is_float_dtype(table[name])]
+        for name in commas:
+            table[name] = _decimal_commas(table[name])
+        if points and any(pd.api.types.is_numeric_dtype(table[name]) for name in commas):
+            text = pd.read_csv(path, low_memory=False, index_col=False, usecols=points, **options | {"dtype": str})
+            for name in points:
+                _refuse_thousands(text[name], ".", ",")
     return table
+
+
+def write_with_columns(path: Path, columns: pd.DataFrame, file: BinaryIO) -> None:
+    """Write a CSV file again, cell for cell as it is, with more columns: as many rows as it has."""
+    options = _csv_format(path)
+    header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
+    kept = [i for i, name in enumerate(header) if name not in columns]
+    text = io.TextIOWrapper(file, encoding=options["encoding"], newline="")
+    if "skiprows" in options:
+        text.write(f"sep={options['sep']}\n")
+    first = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.ParserWarning)  # of a separator at the end of each row
+        pieces = {"dtype": str, "chunksize": ROWS_AT_ONCE, "low_memory": False, "index_col": False}
+        for rows in pd.read_csv(path, **pieces, **options):
+            new = columns.iloc[first : first + len(rows)]
+            rows = rows.iloc[: len(new), kept].set_axis([header[i] for i in kept], axis=1)
+            both = pd.concat([rows.reset_index(drop=True), new.reset_index(drop=True)], axis=1)
+            both.to_csv(text, sep=options["sep"], index=False, header=first == 0)
+            first += len(rows)
+    if first != len(columns):
+        raise ValueError(f"{path} has changed since it was read: run the command again")
+    text.detach()  # flushed, and left open
 
 
 def _decimal_commas(column: pd.Series) -> pd.Series:
@@ -154,14 +193,20 @@ def _decimal_commas(column: pd.Series) -> pd.Series:
     numbers = pd.to_numeric(text.str.replace(",", "."), errors="coerce")
     if numbers.empty or numbers.isna().any():
         return column
-    with_comma = text[text.str.contains(",")]
-    if len(with_comma) and with_comma.str.fullmatch(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+").all():
-        example = shorten(with_comma.iloc[0])
-        raise ValueError(
-            f"the column {column.name!r} has numbers like {example}: write {example.replace(',', '')} if the comma "
-            f"marks thousands, {example.replace(',', '.')} if it is the decimal point"
-        )
+    _refuse_thousands(text, ",", ".")
     return numbers.reindex(column.index)
+
+
+def _refuse_thousands(text: pd.Series, mark: str, decimal: str) -> None:
+    """Raise a ValueError where each `mark` in a column of numbers may stand between thousands, or before decimals."""
+    with_mark = text[text.str.contains(mark, regex=False, na=False)]
+    if len(with_mark) and with_mark.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}(?:{re.escape(mark)}\d{{3}})+").all():
+        example = shorten(with_mark.iloc[0])
+        name = {",": "comma", ".": "point"}[mark]
+        raise ValueError(
+            f"the column {text.name!r} has numbers like {example}: write {example.replace(mark, '')} if the {name} "
+            f"marks thousands, {example.replace(mark, decimal)} if it is the decimal point"
+        )
 
 
 def as_labels(column: pd.Series) -> pd.Series:
@@ -254,16 +299,26 @@ class TablePreprocessor:
                 n_values = column.nunique()
             except TypeError:  # lists or the like, refused below
                 n_values = len(column)
+            gaps = column.isna().mean()
+            if n_values == 1 and gaps and not _is_numeric(column):
+                n_values = 2  # a gap is a category of its own
             if n_values < 2:
-                reason = "has a single value" if n_values else "is empty"
+                reason = f"has a single value{' and gaps' if gaps else ''}" if n_values else "is empty"
                 self.notes_.append(f"The column {name!r} was left out: it {reason}.")
+            elif name.startswith(UNNAMED) and _counts_rows(column):
+                self.notes_.append(f"The column {name!r} was left out: it has no name, and numbers the rows.")
             elif reason := _why_refused(column):
                 refused.append(f"the column {name!r} {reason}")
             elif not _is_numeric(column):
                 categorical.append(name)
+                self.notes_ += _note_on_numbers(column)
             else:
                 numeric.append(name)
-                if (gaps := column.isna().mean()) > MISSING_SHARE:
+                if _counts_rows(column):
+                    self.notes_.append(
+                        f"The column {name!r} goes up by one from row to row: leave it out if it numbers the rows."
+                    )
+                if gaps > MISSING_SHARE:
                     self.notes_.append(
                         f"The column {name!r} is missing in {gaps:.0%} of the rows: its median stands in."
                     )
@@ -272,12 +327,12 @@ class TablePreprocessor:
         if not numeric and not categorical:
             raise ValueError("no column is left to learn from: all are constant or empty")
         self.numeric_, self.categorical_ = numeric, categorical
-        self.transformer_ = ColumnTransformer(
-            [
-                ("numeric", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numeric),
-                ("categorical", _one_hot_encoder(), categorical),
-            ]
-        ).fit(self._tidy(table))
+        steps = [
+            ("numeric", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numeric),
+            ("categorical", _one_hot_encoder(), categorical),
+        ]
+        # Arrays, whatever scikit-learn is set to.
+        self.transformer_ = ColumnTransformer(steps).set_output(transform="default").fit(self._tidy(table))
         self.features_ = [Feature(name) for name in numeric]
         if categorical:
             encoder = self.transformer_.named_transformers_["categorical"]
@@ -313,7 +368,10 @@ class TablePreprocessor:
         advice = "give numbers, as in the table that was learned from"
         columns = {name: as_numbers(table[name], advice) for name in self.numeric_}
         for name in self.categorical_:
-            columns[name] = np.where(table[name].isna(), MISSING_CATEGORY, table[name].astype(str)).astype(object)
+            column = table[name]
+            if pd.api.types.is_float_dtype(column):  # a category 1 is 1.0 where numbers and gaps are all there is
+                column = column.convert_dtypes()
+            columns[name] = np.where(column.isna(), MISSING_CATEGORY, column.astype(str)).astype(object)
         return pd.DataFrame(columns, index=table.index)
 
 
@@ -348,6 +406,20 @@ def _why_refused(column: pd.Series) -> str | None:
             f"is text ({len(distinct)} different values in {len(text)} rows), neither numbers nor categories: drop it"
         )
     return None
+
+
+def _note_on_numbers(column: pd.Series) -> list[str]:
+    """A word on a column of categories that may be numbers with a slip."""
+    text = column.dropna().astype(str)
+    number = pd.to_numeric(text, errors="coerce").notna()
+    if not NUMBERS_SHARE <= number.mean() < 1:
+        return []
+    example = shorten(text[~number].iloc[0])
+    return [f"The column {column.name!r} was taken as categories: beside numbers, it has values like {example!r}."]
+
+
+def _counts_rows(column: pd.Series) -> bool:
+    return pd.api.types.is_integer_dtype(column) and len(column) > 1 and bool((column.diff().iloc[1:] == 1).all())
 
 
 def _is_numeric(column: pd.Series) -> bool:

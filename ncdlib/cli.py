@@ -107,9 +107,11 @@ def discover(
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
 ) -> None:
     """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
+    import pandas as pd
+
     from ncdlib._files import atomic_write
     from ncdlib._report import count
-    from ncdlib._table import OTHER_FILES, is_parquet
+    from ncdlib._table import OTHER_FILES, is_parquet, write_with_columns
     from ncdlib.discovery import MAX_ROWS, RESULT_COLUMNS, discover_file
 
     files = [path for path in (table, output, report, store) if path is not None]
@@ -148,9 +150,14 @@ def discover(
     typer.echo("\n".join(f"{line}  {rule}" for line, rule in zip(lines, rules, strict=True)))
     typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
     if output is not None:
-        labeled = rows.assign(**dict(zip(RESULT_COLUMNS, labels.to_numpy().T, strict=True)))
+        added = labels.set_axis(RESULT_COLUMNS, axis=1)
         with atomic_write(output) as file:
-            labeled.to_parquet(file) if is_parquet(output) else labeled.to_csv(file, index=False)
+            if not is_parquet(output) and not is_parquet(table):
+                write_with_columns(table, added, file)
+            elif is_parquet(output):
+                rows.assign(**added).to_parquet(file)
+            else:
+                rows.assign(**added).to_csv(file, index=not isinstance(rows.index, pd.RangeIndex))
     if report is not None:
         found.report(report)
 
@@ -203,10 +210,12 @@ def reproduce(
     _check_jobs(jobs)
     split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
     chosen = (what or (), split(datasets, ","), split(methods, ";"))
-    if again and (dry_run or not what):
-        raise typer.BadParameter("--again removes runs: name the tables to measure again, and leave out --dry-run")
+    if again and (dry_run or budget is not None or not what):
+        raise typer.BadParameter(
+            "--again removes runs: name the tables to measure again, and leave out --dry-run and --budget"
+        )
     if again:
-        typer.echo(f"{runner.forget(*chosen)} runs forgotten")
+        typer.echo(f"{runner.forget(*chosen, runs=runs)} runs forgotten")
     pending = partial(runner.pending_jobs, *chosen, runs=runs, trials=trials)
     if dry_run:
         typer.echo("\n".join(runner.plan(pending(), load_results())))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from inspect import signature
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +23,12 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_consistent_length
 
-from ncdlib._checks import check_positive, check_seed, encode_labels, shorten
+from ncdlib._checks import check_index, check_n_clusters, check_positive, check_seed, encode_labels, shorten
 from ncdlib._table import Feature, TablePreprocessor, as_frame, as_labels, read_table
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassKFold
 from ncdlib.selection.search import HiddenClassSearchCV, configure
-from ncdlib.selection.validity import KEstimate, estimate_n_clusters
+from ncdlib.selection.validity import INDICES, KEstimate, estimate_n_clusters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 METHODS = ("pbn", "baseline", "tabularncd", "ncd_kmeans", "ncd_sc")
 MIN_CLASSES_TO_SEARCH = 3  # two to hide, and one to learn from
 MIN_UNLABELED = 3  # fewer rows have no numbers of classes to compare
+FEW_ROWS = 5  # a known class with fewer tells little when it is hidden
 MAX_ROWS = 50_000
 ROWS_OF_A_RARE_CLASS = 10  # that a sample keeps
 MAX_ROWS_DRAWN = 3_000
@@ -264,7 +266,7 @@ def discover(
     *,
     method: str | BaseEstimator = "pbn",
     n_trials: int = 20,
-    n_clusters: int | str = "silhouette",
+    n_clusters: int | str | None = None,
     param_distributions: Mapping[str, Any] | None = None,
     cv: HiddenClassKFold | int | None = None,
     n_seeds: int = 5,
@@ -289,8 +291,9 @@ def discover(
         What discovers. "ncd_kmeans" has no hyperparameters to search, and "ncd_sc" finds its own.
     n_trials : int, default=20
         Hyperparameter sets to try; 0 takes the method's defaults.
-    n_clusters : int or str, default="silhouette"
-        The number of classes to discover, or the validity index that estimates it.
+    n_clusters : int, str or None
+        The number of classes to discover, or the validity index that estimates it; by default what an estimator given
+        as `method` asks for itself, or else "silhouette".
     param_distributions : dict, default=None
         What to search; by default the method's ``search_space``.
     cv : HiddenClassKFold, int or None
@@ -302,8 +305,8 @@ def discover(
     store : path or None
         A file to resume the search from; see `HiddenClassSearchCV`.
     max_rows : int, default=50,000
-        With more rows than this, all is learned from a random sample of so many; the other unlabelled rows are then
-        assigned to the classes found. This bounds time and memory.
+        With more rows than this, all is learned from a random sample of so many, up to half of them unlabelled where
+        there are enough; the other unlabelled rows are then assigned to the classes found. This bounds time and memory.
     random_state : int or None, default=0
     verbose : bool, default=True
         Show progress bars.
@@ -338,20 +341,31 @@ def discover(
     estimator = _make_estimator(method, verbose)
     if unlabeled.sum() < MIN_UNLABELED:
         raise ValueError(f"{unlabeled.sum()} unlabelled rows are too few to find classes in: {MIN_UNLABELED} at least")
+    if n_clusters is None:
+        n_clusters = _own_n_clusters(estimator)
+    if isinstance(n_clusters, str):
+        check_index(n_clusters, INDICES)
+    else:
+        check_n_clusters(n_clusters, int(unlabeled.sum()), rows="unlabelled rows")
     preprocessor = TablePreprocessor().fit(table)
     all_numbers, all_codes = preprocessor.transform(table), codes
     notes = list(preprocessor.notes_)
     learned = slice(None)
     if len(table) > max_rows:
         learned = _sample(codes, max_rows, seed)
-        notes.append(f"Learned from a random sample of {max_rows:,} of the {len(table):,} rows.")
+        n_learned = np.sum(codes[learned] == UNLABELED)
+        notes.append(
+            f"Learned from a random sample of {max_rows:,} of the {len(table):,} rows, with {n_learned:,} of the "
+            f"{unlabeled.sum():,} unlabelled ones."
+        )
     numbers, codes = all_numbers[learned], all_codes[learned]
 
     if param_distributions is None and hasattr(estimator, "search_space"):
         param_distributions = estimator.search_space(numbers.shape[1])
     search = None
     if not param_distributions:
-        notes.append(f"{type(estimator).__name__} needs no search for hyperparameters.")
+        itself = "finds its hyperparameters itself, on the known classes" if "s_min" in estimator.get_params() else ""
+        notes.append(f"{type(estimator).__name__} {itself or 'needs no search for hyperparameters'}.")
     elif n_trials == 0:
         notes.append("No search was asked for: the method's default hyperparameters were used.")
     elif len(classes) < MIN_CLASSES_TO_SEARCH:
@@ -360,6 +374,12 @@ def discover(
             f"which takes at least {MIN_CLASSES_TO_SEARCH} of them, and there are {len(classes)}."
         )
     else:
+        few = [str(classes[c]) for c in np.flatnonzero(np.bincount(codes[codes != UNLABELED]) < FEW_ROWS)]
+        if few:
+            notes.append(
+                f"Known classes of fewer than {FEW_ROWS} rows tell the search little where it hides them: "
+                f"{shorten(', '.join(few), 200)}."
+            )
         search = HiddenClassSearchCV(
             estimator,
             param_distributions,
@@ -375,10 +395,14 @@ def discover(
             verbose=verbose,
         ).fit(numbers, codes)
         estimator.set_params(**search.best_params_)
+    if search is None and store is not None:
+        notes.append(f"There was no search, and nothing to store in {os.fspath(store)}.")
 
     estimator = configure(estimator, {"random_state": seed})
     estimate = _estimate(estimator, numbers, codes, n_clusters, seed)
     k = estimate.n_clusters if isinstance(n_clusters, str) else n_clusters
+    if isinstance(n_clusters, str) and k == estimate.k_range[-1] and k < np.sum(codes == UNLABELED) - 1:
+        notes.append(f"The estimate, {k} classes, is the largest number that was tried: there may be more.")
     estimator.set_params(n_clusters=k)
     model = clone(estimator).fit(numbers, codes)
     refits = _refit(estimator, numbers, codes, [(seed + 1 + i) % 2**32 for i in range(n_seeds)])
@@ -498,10 +522,19 @@ def _dask_cluster(address: str | None) -> Iterator[None]:
 
 
 def _sample(codes: NDArray[np.int64], n_rows: int, random_state: int) -> NDArray[np.int64]:
-    """Random rows, in their order; a rare class keeps some."""
+    """Random rows, in their order; a rare class keeps some, and the unlabelled rows up to half of the places."""
     order = np.random.default_rng(random_state).permutation(len(codes))
-    rank = pd.Series(order).groupby(codes[order]).cumcount()  # of each row among those of its class
-    return np.sort(order[np.argsort(np.minimum(rank, ROWS_OF_A_RARE_CLASS), kind="stable")[:n_rows]])
+    rank = pd.Series(order).groupby(codes[order]).cumcount().to_numpy()  # of each row among those of its class
+    others = ROWS_OF_A_RARE_CLASS * len(np.unique(codes[codes != UNLABELED]))
+    kept = np.where(codes[order] == UNLABELED, min(n_rows // 2, n_rows - others), ROWS_OF_A_RARE_CLASS)
+    return np.sort(order[np.argsort(rank >= kept, kind="stable")[:n_rows]])
+
+
+def _own_n_clusters(estimator: BaseEstimator) -> int | str:
+    """What an estimator was told, where that is not what its class says of itself."""
+    parameter = signature(type(estimator)).parameters.get("n_clusters")
+    untold = parameter is None or estimator.n_clusters == parameter.default
+    return "silhouette" if untold else estimator.n_clusters
 
 
 def _make_estimator(method: str | BaseEstimator, verbose: bool) -> BaseEstimator:

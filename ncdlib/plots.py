@@ -285,7 +285,7 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
             ax.scatter(*mine.T, s=8, color=colors[i % len(colors)], alpha=0.7, lw=0)
             # Above the point with the most neighbours: a mean may fall between two groups.
             distances = euclidean_distances(mine)
-            near = distances < np.median(distances) / 2
+            near = distances <= np.median(distances) / 2
             group = mine[near[near.sum(axis=1).argmax()]]
             x, top = np.median(group[:, 0]), group[:, 1].max()
             name = ax.text(x, top, problem.class_names[c], ha="center", va="center", weight="bold", size="large")

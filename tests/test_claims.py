@@ -508,3 +508,20 @@ def test_views_hold_the_figures_of_the_comparison(results):
                 mean = view.mean(cell.table, cell.method, cell.dataset, cell.metric)
                 assert mean.value == pytest.approx(getattr(cell, name))
     assert {d for *_, d in views["paper"].used} == set(DATASETS)
+
+
+def test_a_win_is_not_even_where_any_rival_is_settled_ahead(tmp_path):
+    """Also one with a lower mean, and less noise, than the best."""
+    mine = ("clust", "SC", "NCD SC", "k-means")
+
+    def change(cells):
+        table = cells["table"] == mine[0]
+        values = {"SC": (50.0, 0.1), "NCD SC": (51.0, 9.0), "k-means": (50.9, 0.1)}
+        for method, (value, std) in values.items():
+            these = table & (cells["method"] == method) & (cells["metric"] == "ACC")
+            cells.loc[these, "value"], cells.loc[these, "std"] = value, std
+        return cells
+
+    results_like_the_paper(tmp_path, change, judged=False)
+    finding = claims_module._wins("clust", "SC", ("NCD SC", "k-means"), 4, our_views(tmp_path)["published"])
+    assert finding.outcome == FAILS and "even" not in finding.text

@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from faults import full_disk
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
@@ -23,7 +24,7 @@ from typer.testing import CliRunner
 from ncdlib import PBN, Discovery, NCDKMeans, NCDSpectralClustering, clustering_accuracy, discover, make_ncd_blobs
 from ncdlib._files import atomic_write
 from ncdlib._report import _means
-from ncdlib._table import TablePreprocessor, as_labels, read_table
+from ncdlib._table import TablePreprocessor, as_labels, read_table, write_with_columns
 from ncdlib.cli import app
 from ncdlib.discovery import Difference, _in_words, _rule, discover_file
 
@@ -617,4 +618,161 @@ def test_line_ends_inside_a_class_name(tmp_path, problem):
     files = [str(tmp_path / "t.csv"), "--output", str(tmp_path / "found.csv")]
     done = CliRunner().invoke(app, ["discover", *files, "--label-column", "class", "--method", "ncd_kmeans"])
     assert done.exit_code == 0, done.output
-    assert len(pd.read_csv(tmp_path / "found.csv")) == len(table)
+    assert len(pd.read_csv(tmp_path / "found.csv", encoding="latin-1")) == len(table)  # byte for byte as it was
+
+
+def run_on(tmp_path, content, *arguments, name="t.csv"):
+    (tmp_path / name).write_bytes(content)
+    command = ["discover", str(tmp_path / name), "--label-column", "class", "--method", "ncd_kmeans", "--clusters", "2"]
+    return CliRunner().invoke(app, [*command, *arguments], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "start"),
+    [("utf-8", ""), ("utf-8-sig", ""), ("latin-1", ""), ("utf-16", ""), ("utf-8", "sep=;\n")],
+)
+def test_the_table_is_written_as_it_was_read(tmp_path, encoding, start):
+    """Codes, long numbers, decimal commas, words for nothing, quoted separators: cell for cell."""
+    words, classes = ["NA", "None"] * 15, [*"ab" * 10, *[""] * 10]
+    rows = [f'{i:06d};{2**53 + 1 + i};-{i},50;{words[i]};"ä;{i % 3}";{classes[i]}' for i in range(30)]
+    rows[3] = rows[3].replace(str(2**53 + 4), "")
+    header = "id;long;x;word;two words;class"
+    output = tmp_path / "out.csv"
+    content = (start + "\n".join([header, *rows]) + "\n").encode(encoding)
+    done = run_on(tmp_path, content, "-o", str(output), "--drop", "id", "--drop", "long")
+    assert done.exit_code == 0, done.output
+    read = output.read_bytes().decode(encoding).removeprefix(start).splitlines()
+    assert read[0] == header + ";ncd_label;ncd_discovered"
+    assert [line.rsplit(";", 2)[0] for line in read[1:]] == rows
+    assert {line.rsplit(";", 2)[1][:3] for line in read[21:]} == {"new"}
+    assert output.read_bytes().startswith(b"\xef\xbb\xbf") == (encoding == "utf-8-sig")
+
+
+def test_the_table_is_written_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("ncdlib._table.ROWS_AT_ONCE", 7)
+    rows = [f"{i},{i % 4},{'ab'[i % 2] if i < 20 else ''}" for i in range(30)]
+    done = run_on(tmp_path, "\n".join(["x,y,class", *rows]).encode(), "-o", str(tmp_path / "out.csv"))
+    assert done.exit_code == 0, done.output
+    read = (tmp_path / "out.csv").read_text().splitlines()
+    assert [line.rsplit(",", 2)[0] for line in read[1:]] == rows
+
+
+def test_a_file_that_changes_meanwhile_is_not_mixed_with_old_labels(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,class\n1,a\n2,b\n")
+    with pytest.raises(ValueError, match=r"t\.csv has changed since it was read"), open(tmp_path / "o", "wb") as file:
+        write_with_columns(path, pd.DataFrame({"ncd_label": ["a", "b", "new 1"]}), file)
+
+
+def test_the_index_of_a_parquet_file_stays_in_a_csv(csv_file, tmp_path):
+    table = pd.read_csv(csv_file)
+    table.set_index("row " + table.index.astype(str)).to_parquet(tmp_path / "t.parquet")
+    command = ["discover", str(tmp_path / "t.parquet"), "--label-column", "class", "--method", "ncd_kmeans"]
+    done = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.output
+    assert pd.read_csv(tmp_path / "out.csv", index_col=0).index[-1] == f"row {len(table) - 1}"
+
+
+def test_an_output_file_stays_private(tmp_path):
+    path = tmp_path / "out.csv"
+    path.touch(mode=0o600)
+    with atomic_write(path) as file:
+        file.write(b"x")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_flag_and_nothing_are_two_categories():
+    table = pd.DataFrame({"x": range(6), "alarm": ["Y", None] * 3, "one": [1.0, np.nan] * 3})
+    preprocessor = TablePreprocessor().fit(table)
+    assert list(map(str, preprocessor.features_)) == ["x", "alarm is (missing)", "alarm is Y"]
+    assert "The column 'one' was left out: it has a single value and gaps." in preprocessor.notes_
+
+
+def test_numbers_with_a_slip_are_told_of_when_they_become_categories():
+    table = pd.DataFrame({"retries": [*map(str, [0, 1, 2] * 10), "error"], "word": [*"ab" * 15, "c"]})
+    notes = TablePreprocessor().fit(table).notes_
+    assert notes == ["The column 'retries' was taken as categories: beside numbers, it has values like 'error'."]
+
+
+def test_a_category_that_looks_like_a_number_is_known_again_beside_gaps():
+    preprocessor = TablePreprocessor().fit(pd.DataFrame({"code": ["1", "2", "A"] * 4}))
+    whole, with_gap = (preprocessor.transform(pd.DataFrame({"code": codes})) for codes in ([1, 2], [1.0, 2.0, np.nan]))
+    assert whole.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert with_gap[:2].tolist() == whole.tolist()
+
+
+def test_row_numbers_are_told_of():
+    table = pd.DataFrame({"Unnamed: 0": range(9), "id": range(5, 14), "x": [3, 1, 2] * 3})
+    preprocessor = TablePreprocessor().fit(table)
+    assert list(map(str, preprocessor.features_)) == ["id", "x"]
+    assert preprocessor.notes_ == [
+        "The column 'Unnamed: 0' was left out: it has no name, and numbers the rows.",
+        "The column 'id' goes up by one from row to row: leave it out if it numbers the rows.",
+    ]
+
+
+def test_versions_are_no_dates():
+    versions = ["1.2.3", "10.2.3", "1.12.4"] * 5
+    assert TablePreprocessor().fit(pd.DataFrame({"version": versions})).categorical_ == ["version"]
+
+
+@pytest.mark.parametrize(("cell", "refused"), [("12.500", True), ("12.50", False), ("0.500", False)])
+def test_points_between_thousands_beside_decimal_commas(tmp_path, cell, refused):
+    path = tmp_path / "t.csv"
+    path.write_text(f"amount;rate;class\n1.234;3,5;a\n900;2,25;b\n{cell};1,5;\n")
+    if refused:
+        with pytest.raises(
+            ValueError, match="'amount' has numbers like 1.234: write 1234 if the point marks thousands"
+        ):
+            read_table(path)
+    else:
+        assert read_table(path)["amount"].iloc[0] == 1.234
+
+
+def test_scikit_learn_set_to_pandas(problem):
+    with sklearn.config_context(transform_output="pandas"):
+        assert discover(problem.X, problem.y, method="ncd_kmeans", n_clusters=3, verbose=False).n_clusters == 3
+
+
+def test_few_unlabelled_rows_stay_in_a_sample():
+    problem = make_ncd_blobs(n_samples=2_000, random_state=0)
+    kept = np.r_[np.flatnonzero(problem.y != -1), np.flatnonzero(problem.y == -1)[::20]]
+    X, y = problem.X[kept], problem.y[kept]
+    n_unlabeled = int(np.sum(y == -1))
+    found = discover(X, y, method="ncd_kmeans", n_clusters=3, n_seeds=1, max_rows=200, verbose=False)
+    assert np.sum(found.model.labels_ != -1) >= min(n_unlabeled, 100)
+    told = f"with {np.sum(found.model.labels_ != -1)} of the {n_unlabeled} unlabelled ones"
+    assert any(told in note for note in found.notes)
+
+
+def test_notes_on_what_an_option_did_not_do(problem, tmp_path):
+    store = tmp_path / "search.csv"
+    found = discover(problem.X, problem.y, method="ncd_kmeans", n_seeds=1, store=store, verbose=False)
+    assert f"There was no search, and nothing to store in {store}." in found.notes and not store.exists()
+    many = np.repeat(np.arange(36), 6)
+    X = np.column_stack([many // 6, many % 6]) * 10.0 + np.random.default_rng(0).normal(size=(216, 2)) / 10
+    found = discover(np.r_[X, X[:12] + 100], [-1] * 216 + [0, 1] * 6, method="ncd_kmeans", n_seeds=1, verbose=False)
+    assert "The estimate, 30 classes, is the largest number that was tried: there may be more." in found.notes
+
+
+def test_known_classes_of_few_rows_are_told_of(problem):
+    y = np.where(problem.y == problem.known_classes[0], -1, problem.y)
+    y[np.flatnonzero(problem.y == problem.known_classes[0])[:2]] = problem.known_classes[0]
+    options = {"n_trials": 1, "n_clusters": 4, "n_seeds": 1, "verbose": False}
+    found = discover(problem.X, y, method=PBN(epochs=2, verbose=False), **options)
+    name = problem.known_classes[0]
+    assert f"Known classes of fewer than 5 rows tell the search little where it hides them: {name}." in found.notes
+
+
+def test_an_estimator_keeps_the_number_it_was_given(problem):
+    options = {"n_seeds": 1, "verbose": False}
+    assert discover(problem.X, problem.y, method=NCDKMeans(5), **options).model.n_clusters_ == 5
+    assert discover(problem.X, problem.y, method=NCDKMeans(), **options).model.n_clusters_ == 3
+
+
+@pytest.mark.parametrize("n_clusters", ["silhouete", 10_000, 0])
+def test_a_wrong_number_is_refused_before_the_search(problem, tmp_path, n_clusters):
+    store = tmp_path / "search.csv"
+    with pytest.raises(ValueError, match="unknown validity index|n_clusters"):
+        discover(problem.X, problem.y, n_clusters=n_clusters, n_trials=1, store=store, verbose=False)
+    assert not store.exists()

@@ -320,7 +320,6 @@ CHEAP_CELLS = [
     ("clust", "NCD SC"),
     ("ncd", "PBN"),
     ("ncd", "Baseline"),
-    ("ncd", "TabularNCD"),
 ]
 
 
@@ -335,6 +334,23 @@ def test_a_stored_cell_is_reproduced(table, method, stored, tmp_path, monkeypatc
     monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
     cell = runner.verify(table, "pendigits", method, runs=1)
     assert cell["now"].to_numpy() == pytest.approx(cell["stored"].to_numpy(), abs=0.5), cell
+
+
+@pytest.mark.needs_data("pendigits")
+def test_the_stored_mean_of_tabularncd_is_reproduced(stored, tmp_path, monkeypatch):
+    """Another kind of processor rounds otherwise, and which row is nearest may hang on the last bit.
+
+    There, a run with the same seed is another run: single ones move by up to nineteen points, and what is reproduced is
+    the cell of the table, a mean of ten.
+    """
+    cell = (stored["table"] == "ncd") & (stored["dataset"] == "pendigits") & (stored["method"] == "TabularNCD")
+    here = stored[cell & (stored["origin"] == "published")]
+    here.to_csv(tmp_path / "runs.csv", index=False)
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    found = runner.verify("ncd", "pendigits", "TabularNCD").query("origin == 'published'").set_index("metric")
+    for metric, column in (("ACC", "acc"), ("NMI", "nmi"), ("ARI", "ari")):
+        standard_error = 100 * here[column].std() * np.sqrt(2 / len(here))  # of the difference of two such means
+        assert abs(found.loc[metric, "now"] - found.loc[metric, "stored"]) < 2 * standard_error, found
 
 
 @pytest.mark.needs_data("mfeat")
@@ -494,3 +510,16 @@ def test_the_searches_cover_what_the_tables_need():
     searched = {(s.method, s.dataset) for s in declared.search_list()}
     assert {("PBN", d) for d in DATASETS} | {(declared.MENDED, d) for d in DATASETS} <= searched
     assert all(SEARCH_TRIALS[d] >= (15 if d in ("human", "cnae9") else 40) for d in DATASETS)
+
+
+def test_again_forgets_no_more_runs_than_it_measures(stored, tmp_path, monkeypatch):
+    monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
+    stored.to_csv(tmp_path / "runs.csv", index=False)
+    cell = stored[(stored["table"] == "clust") & (stored["dataset"] == "mfeat") & (stored["method"] == "k-means")]
+    assert len(cell) == 10
+    assert runner.forget(["clust"], ["mfeat"], ["k-means"], tmp_path, runs=1) == 1
+    assert len(load_results(tmp_path)) == len(stored) - 1
+    arguments = ["reproduce", "clust", "--datasets", "mfeat", "--methods", "k-means", "--again", "--budget", "0"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2 and "leave out --dry-run and --budget" in " ".join(done.output.replace("│", " ").split())
+    assert len(load_results(tmp_path)) == len(stored) - 1

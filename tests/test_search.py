@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+from joblib import parallel_config
 from scipy import stats
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ncdlib import (
     PBN,
@@ -528,3 +530,38 @@ def test_a_torn_last_line_is_computed_again(problem, tmp_path):
         again = clone(search).fit(problem.X, problem.y)
     assert_same_results(search.cv_results_, again.cv_results_)
     assert len(pd.read_csv(store)) == 6
+
+
+def test_threads_are_as_before_after_a_search_by_threads(problem):
+    """And one thread inside, whichever worker ends first."""
+    seen = []
+
+    class Watching(NCDKMeans):
+        def fit(self, X, y):
+            time.sleep(0.05 * self.draw_power)
+            seen.append({pool["num_threads"] for pool in threadpool_info()})
+            return super().fit(X, y)
+
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    with threadpool_limits(2), parallel_config(backend="threading"):
+        during = [pool["num_threads"] for pool in threadpool_info()]
+        HiddenClassSearchCV(
+            Watching(n_init=1), {"draw_power": [1, 2]}, n_iter=4, n_clusters=3, n_jobs=2, stack_size=1, verbose=False
+        ).fit(problem.X, problem.y)
+        assert [pool["num_threads"] for pool in threadpool_info()] == during
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+    assert set().union(*seen) == {1}
+
+
+@pytest.mark.parametrize("distribution", [stats.rv_discrete(values=([1, 2], [0.5, 0.5])), stats.uniform(1, 1)])
+def test_every_kind_of_distribution_can_be_searched_and_resumed(problem, tmp_path, distribution):
+    search = HiddenClassSearchCV(
+        NCDKMeans(n_init=1),
+        {"draw_power": distribution},
+        n_iter=2,
+        n_clusters=3,
+        store=tmp_path / "s.csv",
+        verbose=False,
+    )
+    first = search.fit(problem.X, problem.y).cv_results_["mean_test_score"]
+    assert clone(search).fit(problem.X, problem.y).cv_results_["mean_test_score"].tolist() == first.tolist()

@@ -1,5 +1,6 @@
 """Spectral clustering against SciPy's spanning tree and a full eigendecomposition in double precision."""
 
+import os
 import tracemalloc
 
 import numpy as np
@@ -298,3 +299,21 @@ def test_pendigits_as_in_the_paper():
     embedding = spectral_embedding(together, 15, 0.3784, "authors")[len(problem.X_test_known) :]
     ncd = [clustering_accuracy(truth, cluster_embedding(embedding, 5, random_state=s).labels_) for s in range(10)]
     assert 80 < 100 * np.mean(ncd) < 83.5  # paper: 81.7 +- 2.7
+
+
+def test_heavy_tails_on_which_the_iterative_solver_gives_up():
+    X = np.exp(2 * np.random.default_rng(0).normal(size=(400, 4)))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    embedding = spectral_embedding(X, 10, 0.2)
+    assert embedding.shape == (400, 10) and np.isfinite(embedding).all()
+    assert np.allclose(embedding.T @ embedding, np.eye(10), atol=1e-4)
+
+
+def test_a_search_needs_memory_for_two_matrices(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(300, 2)), np.repeat([0, 1, -1], 100)
+    pages = 1.5 * 4 * 300**2 / os.sysconf("SC_PAGE_SIZE")
+    sizes = {"SC_PHYS_PAGES": pages, "SC_PAGE_SIZE": os.sysconf("SC_PAGE_SIZE")}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    with pytest.raises(ValueError, match="more than there is memory for"):
+        NCDSpectralClustering(2, n_iter=1, random_state=0).fit(X, y)
+    assert NCDSpectralClustering(2, s_min=0.6, n_components=2, random_state=0).fit(X, y).n_clusters_ == 2

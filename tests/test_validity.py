@@ -296,3 +296,10 @@ def test_a_flat_curve_has_no_elbow():
     with pytest.warns(UserWarning, match="no elbow") as caught:
         assert estimate_n_clusters(X, "elbow", random_state=0).n_clusters == 2
     assert len(caught) == 1  # and none of a division by zero
+
+
+def test_a_sample_keeps_known_rows_to_score():
+    rng = np.random.default_rng(0)
+    X, X_known = rng.normal(size=(300, 2)), np.array([[0.0, 0.0], [9.0, 9.0]])
+    options = {"X_known": X_known, "y_known": [0, 1], "k_range": range(2, 4), "n_runs": 1, "n_init": 1}
+    assert estimate_n_clusters(X, "km_acc", max_rows=20, random_state=0, **options).scores["km_acc"].max() > 0

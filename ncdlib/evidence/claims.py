@@ -302,7 +302,9 @@ def _wins(table: str, method: str, rivals: Collection[str], at_least: int, view:
     names = view.measured((table, m) for m in (method, *rivals))
     worst = {d: min((view.lead((table, method), (table, m), d) for m in rivals), key=lambda x: x.value) for d in names}
     won = [d for d, lead in worst.items() if lead.value >= 0]
-    even = [d for d, lead in worst.items() if lead.value < 0 and lead.sign == 0]
+    even = [
+        d for d in names if d not in won and all(view.lead((table, method), (table, m), d).sign >= 0 for m in rivals)
+    ]
 
     def outcome(n_more: int) -> str:
         n_missed = at_least - len(won) - n_more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -116,14 +116,24 @@ def forget(
     datasets: Iterable[str] = (),
     methods: Iterable[str] = (),
     folder: str | os.PathLike | None = None,
+    *,
+    runs: int | None = None,
 ) -> int:
-    """Remove runs that a change of the code has made stale; return how many. Searches are not touched."""
+    """Remove runs that a change of the code has made stale; return how many. Searches are not touched.
+
+    With `runs`, only the first so many of each cell: those that will be measured again.
+    """
     chosen = {"table": set(what), "dataset": set(datasets), "method": set(methods)}
     _check_names(*chosen.values())
     chosen["method"] |= {
         name for e in experiments.experiment_list() if e.method in chosen["method"] for name in _row_methods(e)
     }
-    stale = lambda row: all(not names or row[column] in names for column, names in chosen.items())  # noqa: E731
+
+    def stale(row: Mapping[str, str]) -> bool:
+        return (runs is None or int(row["seed"]) < runs) and all(
+            not names or row[column] in names for column, names in chosen.items()
+        )
+
     return store.run_store(folder).remove(stale)
 
 

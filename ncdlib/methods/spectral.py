@@ -13,13 +13,14 @@ may come out mixed with each other.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import blas, eigh
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin
@@ -134,13 +135,15 @@ def check_embedding_options(n_components: int | None, s_min: float | None, sigma
         raise ValueError(f"sigma_rule must be 'paper' or 'authors', got {sigma_rule!r}")
 
 
-def _squared_distances(X: NDArray) -> tuple[NDArray[np.float32], float]:
+def _squared_distances(X: NDArray, n_matrices: int = 1) -> tuple[NDArray[np.float32], float]:
     """Squared distances of all pairs of rows, in units of the returned scale.
+
+    There must be memory for `n_matrices` as large.
 
     The products are of centred and scaled rows, in double precision: no unit of the features loses digits, and what
     is stored in single precision is each distance, not a difference.
     """
-    n_bytes = 4 * len(X) ** 2
+    n_bytes = n_matrices * 4 * len(X) ** 2
     if hasattr(os, "sysconf") and n_bytes > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"):
         raise ValueError(
             f"the distances of {len(X):,} rows take {n_bytes / 1e9:,.0f} GB, more than there is memory for: give fewer"
@@ -212,6 +215,7 @@ def _embed(
     # rows of the embedding to length one. The authors' code does none of this.
     first = (root / np.linalg.norm(root)).astype(np.float32)
     matrix = out.T  # symmetric; BLAS and LAPACK want columns
+    values = None
     if n_components * 20 < n:
 
         def multiply(x: NDArray) -> NDArray:
@@ -220,8 +224,9 @@ def _embed(
 
         operator = LinearOperator((n, n), matvec=multiply, dtype=np.float32)
         start = np.random.RandomState(0).uniform(-1, 1, n).astype(np.float32)
-        values, vectors = eigsh(operator, n_components, which="LA", v0=start, tol=1e-6)
-    else:
+        with suppress(ArpackNoConvergence):  # where eigenvalues crowd, as those of heavy-tailed columns do
+            values, vectors = eigsh(operator, n_components, which="LA", v0=start, tol=1e-6)
+    if values is None:
         matrix = blas.ssyr(-3, first, a=matrix, lower=1, overwrite_a=1)
         values, vectors = eigh(
             matrix, subset_by_index=[n - n_components, n - 1], overwrite_a=True, check_finite=False, driver="evr"
@@ -512,9 +517,10 @@ class NCDSpectralClustering(_SpectralBase):
         self._check_options()
         check_positive(n_iter=self.n_iter)
         rng = check_random_state(self.random_state)
-        distances, scale = _squared_distances(X)
+        searches = self.s_min is None or self.n_components is None
+        distances, scale = _squared_distances(X, n_matrices=2 if searches else 1)
         edge = _longest_tree_edge(distances)
-        if self.s_min is None or self.n_components is None:
+        if searches:
             affinities = np.empty_like(distances)
             self.search_results_ = self._search(distances, affinities, edge, codes, rng)
             best = int(np.argmax(self.search_results_["ari"]))

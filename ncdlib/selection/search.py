@@ -28,11 +28,11 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from ncdlib._checks import check_positive, check_rows, check_seed, encode_labels, one_known_class_allowed
+from ncdlib._checks import check_index, check_positive, check_rows, check_seed, encode_labels, one_known_class_allowed
 from ncdlib.metrics import evaluate
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassFold, HiddenClassKFold
-from ncdlib.selection.validity import estimate_n_clusters
+from ncdlib.selection.validity import INDICES, estimate_n_clusters
 from ncdlib.store import RowStore
 
 SETTINGS = ("known", "estimated")
@@ -209,9 +209,12 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
             delayed(_run_block)(X_checked, codes, protocol, folds[fold_number], fold_number, block)
             for fold_number, block in tasks
         )
-        with tqdm(
-            total=self.n_iter * len(folds), initial=results.n_done, desc="search", disable=not self.verbose
-        ) as progress:
+        with (
+            one_thread(),  # held here, too: of workers that are threads, the first to end would lift it for the others
+            tqdm(
+                total=self.n_iter * len(folds), initial=results.n_done, desc="search", disable=not self.verbose
+            ) as progress,
+        ):
             progress.set_postfix_str(results.best_so_far())
             for rows in Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")(jobs):
                 progress.update(sum(results.add(row) for row in rows))
@@ -281,7 +284,8 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_seed(self.random_state)
         if not isinstance(self.cv, HiddenClassKFold | int | np.integer | None):
             raise ValueError(f"cv must be a HiddenClassKFold, a number of folds or None, got {self.cv!r}")
-        if self.k_range is not None and not np.iterable(self.k_range):
+        k_range = self.k_range if np.iterable(self.k_range) else [0]
+        if self.k_range is not None and not all(isinstance(k, int | np.integer) and k > 0 for k in k_range):
             raise ValueError(f"k_range must hold positive numbers of clusters, got {self.k_range!r}")
         if self.scoring not in ("ari", "acc", "nmi"):
             raise ValueError(f"scoring must be 'ari', 'acc' or 'nmi', got {self.scoring!r}")
@@ -298,13 +302,15 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         if "n_clusters" not in parameters:
             raise ValueError(f"{type(self.estimator).__name__} has no parameter n_clusters")
         own = parameters["n_clusters"]
+        index = self.index or (own if isinstance(own, str) else "silhouette")
+        check_index(index, INDICES)
         clusters_afresh = hasattr(self.estimator, "cluster")
         both = clusters_afresh and self.both_settings and self.n_clusters is not None
         return _Protocol(
             estimator=configure(clone(self.estimator), {"verbose": False}),
             clusters_afresh=clusters_afresh,
             n_clusters=self.n_clusters,
-            index=self.index or (own if isinstance(own, str) else "silhouette"),
+            index=index,
             k_range=None if self.k_range is None else tuple(self.k_range),
             setting=setting,
             settings=SETTINGS if both else (setting,),
@@ -339,6 +345,9 @@ def _text(distribution: Any) -> str:
     """A distribution as text that is the same in every process."""
     if hasattr(distribution, "dist"):  # a frozen distribution of scipy.stats
         return f"{distribution.dist.name} {distribution.args} {sorted(distribution.kwds.items())}"
+    if hasattr(distribution, "rvs"):  # another kind, known by what it gives
+        random = np.random.RandomState(0)
+        return repr([distribution.rvs(random_state=random) for _ in range(16)])
     return repr(list(distribution))
 
 

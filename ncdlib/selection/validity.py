@@ -394,7 +394,12 @@ def _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random) -> NDArra
     X_all, y_all = np.concatenate([X_known, X]), np.concatenate([y_known, np.full(len(X), -1)])
     # NOTE[DIFF] The paper does not speak of samples; of its data sets, only Letter is larger than the default.
     if len(X_all) > max_rows:
-        rows = np.sort(random.choice(len(X_all), max_rows, replace=False))
+        rows = random.choice(len(X_all), max_rows, replace=False)
+        n_known = min(len(X_known), max_rows // 2)  # at least: they are what is scored
+        if np.sum(rows < len(X_known)) < n_known:
+            known = random.choice(len(X_known), n_known, replace=False)
+            rows = np.append(known, len(X_known) + random.choice(len(X), max_rows - n_known, replace=False))
+        rows = np.sort(rows)
         X_all, y_all = X_all[rows], y_all[rows]
     known = y_all >= 0
     n_classes = int(y_known.max()) + 1
