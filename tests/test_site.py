@@ -157,12 +157,14 @@ def test_page_fits_a_phone(reader, path):
     assert visitor.problems == []
 
 
-def test_wide_table_scrolls_in_its_own_box(reader):
+@pytest.mark.parametrize("wide", ["#tab-known-k-ncd table", "#fig-known-k-against > img"])
+def test_what_is_wide_scrolls_in_its_own_box_on_a_phone(reader, wide):
     page = reader(size="phone").open("book/10_known_k.html")
     boxes = ".output, .cell_output, .pst-scrollable-table-container"
-    box = f"document.querySelector('#tab-known-k-ncd table').closest('{boxes}')"
+    box = f"document.querySelector('{wide}').closest('{boxes}')"
     assert page.evaluate(f"{box}.scrollWidth > {box}.clientWidth")
     assert page.evaluate(f"getComputedStyle({box}).overflowX") in ("auto", "scroll")
+    assert page.evaluate(f"{box}.tabIndex") == 0  # to be scrolled by keyboard
 
 
 PAPER = {"width": 718, "height": 1000}  # A4 without the browser's margins, in CSS pixels

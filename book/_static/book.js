@@ -1,6 +1,7 @@
 // A box that scrolls sideways must be reachable by keyboard; the theme sees to code, but not to code that was folded.
 function markScrollable() {
-  for (const box of document.querySelectorAll(".cell_output .output.text_html, .bd-article :is(details, .toggle) pre")) {
+  const boxes = ".cell_output .output.text_html, .cell_output:has(> figure), .bd-article :is(details, .toggle) pre";
+  for (const box of document.querySelectorAll(boxes)) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   }
