@@ -184,7 +184,7 @@ def _jobs_of(task: Experiment | Search, dataset: str, seeds: Iterable[int]) -> l
 
 def _seeds_at_once(task: Experiment | Search, dataset: str) -> int:
     """Runs that are lost at most when a job is killed: one where a run takes minutes."""
-    quick = isinstance(task, Search) or task.method.split(":")[0] in ("k-means", "NCD k-means", "SC", "NCD SC")
+    quick = task.method.split(":")[0] in ("k-means", "NCD k-means", "SC", "NCD SC")
     return 2 if dataset in ("human", "cnae9") and not quick else 10
 
 
