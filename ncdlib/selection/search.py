@@ -284,7 +284,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_seed(self.random_state)
         if not isinstance(self.cv, HiddenClassKFold | int | np.integer | None):
             raise ValueError(f"cv must be a HiddenClassKFold, a number of folds or None, got {self.cv!r}")
-        k_range = self.k_range if np.iterable(self.k_range) else [0]
+        k_range = tuple(self.k_range) if np.iterable(self.k_range) else (0,)
         if self.k_range is not None and not all(isinstance(k, int | np.integer) and k > 0 for k in k_range):
             raise ValueError(f"k_range must hold positive numbers of clusters, got {self.k_range!r}")
         if self.scoring not in ("ari", "acc", "nmi"):
@@ -311,7 +311,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
             clusters_afresh=clusters_afresh,
             n_clusters=self.n_clusters,
             index=index,
-            k_range=None if self.k_range is None else tuple(self.k_range),
+            k_range=None if self.k_range is None else k_range,
             setting=setting,
             settings=SETTINGS if both else (setting,),
             scoring=self.scoring,
