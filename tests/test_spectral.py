@@ -309,6 +309,20 @@ def test_heavy_tails_on_which_the_iterative_solver_gives_up():
     assert np.allclose(embedding.T @ embedding, np.eye(10), atol=1e-4)
 
 
+def test_the_iterative_solver_costs_no_more_than_the_direct_one(monkeypatch):
+    X = np.random.RandomState(0).normal(size=(1200, 2))
+    products = []
+    operator = spectral.LinearOperator
+
+    def counting(shape, matvec, dtype):
+        return operator(shape, matvec=lambda x: (products.append(1), matvec(x))[1], dtype=dtype)
+
+    monkeypatch.setattr(spectral, "LinearOperator", counting)
+    embedding = spectral_embedding(X, 10, 0.9999)  # unbounded: 2,328 products
+    assert 0 < len(products) < 1200 / 2 + 50
+    assert np.allclose(embedding.T @ embedding, np.eye(10), atol=1e-4)
+
+
 def test_a_search_needs_memory_for_two_matrices(monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(300, 2)), np.repeat([0, 1, -1], 100)
     pages = 1.5 * 4 * 300**2 / os.sysconf("SC_PAGE_SIZE")
