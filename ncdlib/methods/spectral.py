@@ -225,9 +225,10 @@ def _embed(
         operator = LinearOperator((n, n), matvec=multiply, dtype=np.float32)
         start = np.random.RandomState(0).uniform(-1, 1, n).astype(np.float32)
         # Where eigenvalues crowd, as those of heavy-tailed columns do, or near 0, where a relative tolerance asks for
-        # more digits than there are, ARPACK may go on for minutes. After n / 2 products it has cost what LAPACK does.
+        # more digits than there are, ARPACK may go on for minutes. Its vectors are the better ones in single precision,
+        # so it has n products, twice what LAPACK costs: a restart takes half of `n_vectors - n_components` on average.
         n_vectors = max(2 * n_components + 1, 20)
-        n_restarts = max(1, n // (2 * (n_vectors - n_components)))
+        n_restarts = max(1, 2 * n // (n_vectors - n_components))
         with suppress(ArpackNoConvergence):
             values, vectors = eigsh(
                 operator, n_components, which="LA", v0=start, ncv=n_vectors, maxiter=n_restarts, tol=1e-6
