@@ -10,6 +10,7 @@ from ncdlib.evidence import claims as claims_module
 from ncdlib.evidence.claims import (
     CHAPTER_OF,
     CHOSEN_ALIKE,
+    CLUSTERED_WHERE_TUNED,
     FAILS,
     HOLDS,
     IN_PART,
@@ -372,6 +373,21 @@ def test_the_reconstruction_helps_if_pbn_is_worse_without_it(tmp_path, points, v
         return pd.concat([cells, same], ignore_index=True)
 
     finding, _ = judged(tmp_path, add, "reconstruction-helps")
+    assert finding.outcome == verdict
+
+
+@pytest.mark.parametrize(("points", "verdict"), [(-10, HOLDS), (-4, IN_PART), (0, FAILS)])
+def test_a_tuned_clustering_overfits_only_if_it_loses_on_the_rows_it_was_tuned_on(tmp_path, points, verdict):
+    def add(cells):
+        plain = cells[(cells["table"] == "pbn_sc") & (cells["method"] == "KM PBN")]
+        tuned = (cells["table"] == "pbn_sc") & (cells["method"] == "SC PBN full opt")
+        cells = cells.assign(
+            value=cells["value"].mask(tuned, cells["dataset"].map(plain.set_index("dataset")["value"]) - 10)
+        )
+        same = plain.assign(table="choices", method=CLUSTERED_WHERE_TUNED, value=plain["value"] + points)
+        return pd.concat([cells, same], ignore_index=True)
+
+    finding, _ = judged(tmp_path, add, "pbn-sc-overfits", "searched")
     assert finding.outcome == verdict
 
 

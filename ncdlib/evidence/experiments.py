@@ -275,18 +275,18 @@ def _unreported_choices() -> list[Experiment]:
     deep = protocols.deep
 
     def choice(
-        method: str, label: str, measure: Callable, tuned: bool = True, setting: str = "known", **change: Any
+        method: str, label: str, measure: Callable, origin: str = "published", setting: str = "known", **change: Any
     ) -> Experiment:
-        origin = ("published", method) if tuned else ("none", "")
+        name, tuned_as = f"{method}: {label}", "" if origin == "none" else method
         datasets = SMALL if method in protocols.ESTIMATORS else DATASETS
-        return Experiment("choices", f"{method}: {label}", measure, setting, *origin, change=change, datasets=datasets)
+        return Experiment("choices", name, measure, setting, origin, tuned_as, change, datasets=datasets)
 
     return [
-        choice("k-means", "chosen by unsquared distance", protocols.k_means_chosen_by_distance, tuned=False),
-        choice("NCD k-means", "drawn by squared distance", protocols.ncd_k_means, tuned=False, draw_power=2),
-        choice("NCD k-means", "chosen by inertia", protocols.ncd_k_means, tuned=False, selection="inertia"),
-        choice("SC", "sigma as in the text", protocols.spectral, tuned=False, sigma_rule="paper"),
-        choice("SC", "embedding of scikit-learn", protocols.spectral_of_scikit_learn, tuned=False),
+        choice("k-means", "chosen by unsquared distance", protocols.k_means_chosen_by_distance, origin="none"),
+        choice("NCD k-means", "drawn by squared distance", protocols.ncd_k_means, origin="none", draw_power=2),
+        choice("NCD k-means", "chosen by inertia", protocols.ncd_k_means, origin="none", selection="inertia"),
+        choice("SC", "sigma as in the text", protocols.spectral, origin="none", sigma_rule="paper"),
+        choice("SC", "embedding of scikit-learn", protocols.spectral_of_scikit_learn, origin="none"),
         choice("NCD SC", "sigma as in the text", protocols.ncd_spectral, sigma_rule="paper"),
         choice(
             "NCD SC",
@@ -299,6 +299,14 @@ def _unreported_choices() -> list[Experiment]:
         choice("Baseline", "latent normalised for clustering", deep("Baseline"), normalize_latent=True),
         choice("PBN", "clusters of the train rows", deep("PBN", clusters_of="train rows")),
         choice("Baseline", "clusters of the train rows", deep("Baseline", clusters_of="train rows")),
+        choice(
+            FULL_OPT,
+            "clusters of the train rows",
+            deep("PBN", clusters_of="train rows"),
+            origin="searched",
+            clusterer="spectral",
+            sigma_rule="authors",
+        ),
         choice("PBN", "reconstruction averaged over features", deep("PBN"), reconstruction="mean"),
         choice("PBN", "without the reconstruction", deep("PBN"), w=1.0),
         choice("PBN", "batches shuffled in each epoch", deep("PBN"), shuffle_batches=True),

@@ -224,15 +224,15 @@ def effect_of_choices(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     ['choice', 'method', 'dataset', 'usual', 'changed', 'difference', 'se']
     """
     runs = load_results(folder)
-    runs = runs[runs["origin"].isin(["published", "none"]) & (runs["variant"] == "")].dropna(subset=["acc"])
-    cell = ["method", "setting", "dataset"]
-    usual_table = runs["table"].isin(["clust", "ncd", "ncd_k_est"])
+    runs = runs[runs["variant"] == ""].dropna(subset=["acc"])
+    cell = ["method", "setting", "origin", "dataset"]
+    usual_table = runs["table"].isin(["clust", "ncd", "ncd_k_est", "pbn_sc"])
     usual = {key: 100 * acc for key, acc in runs[usual_table].groupby(cell)["acc"]}
     out = []
-    for (name, setting, dataset), acc in runs[runs["table"] == "choices"].groupby(cell, sort=False)["acc"]:
+    for (name, *rest, dataset), acc in runs[runs["table"] == "choices"].groupby(cell, sort=False)["acc"]:
         method, _, choice = name.partition(": ")
-        if (method, setting, dataset) in usual:
-            before, after = usual[method, setting, dataset], 100 * acc
+        if (method, *rest, dataset) in usual:
+            before, after = usual[method, *rest, dataset], 100 * acc
             row = {"choice": choice, "method": method, "dataset": dataset}
             row |= {"usual": before.mean(), "changed": after.mean(), "difference": after.mean() - before.mean()}
             out.append(row | {"se": np.hypot(before.sem(), after.sem())})
