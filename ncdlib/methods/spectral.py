@@ -338,8 +338,8 @@ class SpectralClustering(_SpectralBase):
     s_min : float in [1e-6, 1[, default=0.6
         Similarity of two rows that are as far apart as the longest edge of the minimum spanning tree is long.
     n_components : int, default=None
-        Dimension of the embedding; the number of clusters by default. Values of `s_min` and `n_components` that are good
-        for many rows are not good for few of them: place new rows with `predict` rather than clustering them alone.
+        Dimension of the embedding; the number of clusters by default. What is a good `s_min` or `n_components` depends
+        on the number of rows: place new rows with `predict` rather than clustering them alone.
     sigma_rule : {"paper", "authors"}, default="paper"
         How `s_min` gives the kernel's width, see :func:`spectral_embedding`.
     n_init : int, default=10
