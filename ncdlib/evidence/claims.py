@@ -1576,7 +1576,7 @@ def _claim_list() -> list[Claim]:
         Claim(
             "pbn-sc-overfits",
             "Appendix E",
-            "The tuned one loses because six hyperparameters overfit the known classes.",
+            "PBN with tuned spectral clustering loses because its six hyperparameters overfit the known classes.",
             _tuned_clustering_overfits,
             "pbn_sc",
             ("searched",),
