@@ -21,6 +21,7 @@ from ncdlib.cli import app, main
 from ncdlib.evidence import (
     best_params,
     compare_with_paper,
+    effect_of_choices,
     load_results,
     load_trials,
     paper_results,
@@ -126,6 +127,19 @@ def test_stored_rows_with_published_hyperparameters_carry_those(stored):
 def test_every_estimate_of_the_paper_is_among_the_candidates():
     printed = paper_results().query("table == 'silhouette_results' and method != 'Ground-truth'")
     assert set(printed["value"]) <= set(protocols.INDEX_K_RANGE)
+
+
+def test_a_choice_is_compared_with_runs_of_its_own_origin(tmp_path):
+    row = dict.fromkeys(RUN_COLUMNS) | {"dataset": "letter", "setting": "known", "variant": ""}
+    usual = [
+        row | {"table": "ncd", "method": "PBN", "origin": origin, "seed": seed, "acc": acc}
+        for origin, acc in (("published", 0.6), ("searched", 0.4))
+        for seed in (0, 1)
+    ]
+    choice = row | {"table": "choices", "method": "PBN: turned", "origin": "searched", "acc": 0.5}
+    pd.DataFrame([*usual, choice | {"seed": 0}, choice | {"seed": 1}]).to_csv(tmp_path / "runs.csv", index=False)
+    (effect,) = effect_of_choices(tmp_path).to_dict("records")
+    assert effect["usual"] == pytest.approx(40) and effect["difference"] == pytest.approx(10)
 
 
 def test_forgetting_takes_what_is_named_and_nothing_else(stored, tmp_path):
