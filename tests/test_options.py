@@ -62,7 +62,7 @@ def test_spectral_clustering_partitions_the_latent_space(problem):
 
 def test_normalize_latent_clusters_directions(problem):
     model = fit(problem, normalize_latent=True)
-    directions, new = (normalize(model.transform(X).astype(float)) for X in (problem.X_novel, problem.X_test))
+    directions, new = (normalize(model._latent(X).astype(float)) for X in (problem.X_novel, problem.X_test))
     by_hand = KMeans(6, n_init=10, random_state=model._cluster_seed).fit(directions)
     assert np.array_equal(model.labels_[problem.y == -1], by_hand.labels_)
     np.testing.assert_allclose(model.cluster_centers_, by_hand.cluster_centers_)

@@ -279,7 +279,9 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Project rows into the latent space (as it is clustered: not normalised)."""
-        return self._latent(self._check_new(X))
+        # In double precision: some processors round the last rows of a product differently, and where a row stands
+        # among others must not matter.
+        return engine.apply(self.weights_, "encoder", self._check_new(X), np.float64).astype(np.float32)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

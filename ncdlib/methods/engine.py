@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
@@ -415,9 +415,9 @@ def train(
     return [{name: values[:, k] for name, values in history.items()} for k in range(stack.n_models)]
 
 
-def apply(weights: dict[str, NDArray[np.float32]], name: str, X: NDArray) -> NDArray[np.float32]:
+def apply(weights: dict[str, NDArray[np.float32]], name: str, X: NDArray, dtype: DTypeLike = np.float32) -> NDArray:
     """A trained chain on new rows (rows, features), with the running statistics: no dropout, no torch."""
-    h = np.ascontiguousarray(X, dtype=np.float32)
+    h = np.ascontiguousarray(X, dtype=np.float32).astype(dtype, copy=False)
     i = 0
     while f"{name}.{i}.weight" in weights:
         layer = f"{name}.{i}"
