@@ -187,7 +187,7 @@ def bench_validity(repeats: int) -> list[Result]:
     from sklearn.metrics import silhouette_score
 
     from ncdlib import estimate_n_clusters
-    from ncdlib.selection.validity import silhouette_scores
+    from ncdlib.clustering.validity import silhouette_scores
 
     X = np.random.default_rng(0).normal(size=(3700, 12)) + SHAPES["Pendigits"].make()[0][:3700, :12]
     labelings = [KMeans(k, n_init=1, random_state=run).fit(X).labels_ for k in range(2, 31) for run in range(3)]
@@ -440,7 +440,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def save(results: list[Result], path: Path) -> None:
     """Put a group's results into the file, in the place of its older ones."""
-    from ncdlib._files import atomic_write
+    from ncdlib._io.files import atomic_write
 
     provenance = {
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",

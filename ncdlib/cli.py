@@ -109,10 +109,10 @@ def discover(
     """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
     import pandas as pd
 
-    from ncdlib._files import atomic_write
-    from ncdlib._report import count
-    from ncdlib._table import OTHER_FILES, is_parquet, write_with_columns
-    from ncdlib.discovery import MAX_ROWS, RESULT_COLUMNS, discover_file
+    from ncdlib._io.files import atomic_write
+    from ncdlib.own_data.discovery import MAX_ROWS, RESULT_COLUMNS, discover_file
+    from ncdlib.own_data.report import count
+    from ncdlib.own_data.table import OTHER_FILES, is_parquet, write_with_columns
 
     files = [path for path in (table, output, report, store) if path is not None]
     for path in files[1:]:
@@ -200,12 +200,12 @@ def reproduce(
     ] = None,
 ) -> None:
     """Measure what results/ does not hold yet of the paper's tables and figures. Stop and start again at any moment."""
-    from ncdlib.discovery import _dask_cluster
-    from ncdlib.evidence import load_results, runner
-    from ncdlib.evidence.store import results_folder
+    from ncdlib.evidence import load_results, measure
+    from ncdlib.evidence.results import results_folder
+    from ncdlib.own_data.discovery import _dask_cluster
 
     if summary:
-        typer.echo(runner.summary().to_string(index=False))
+        typer.echo(measure.summary().to_string(index=False))
         return
     _check_jobs(jobs)
     split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
@@ -215,17 +215,17 @@ def reproduce(
             "--again removes runs: name the tables to measure again, and leave out --dry-run and --budget"
         )
     if again:
-        typer.echo(f"{runner.forget(*chosen, runs=runs)} runs forgotten")
-    pending = partial(runner.pending_jobs, *chosen, runs=runs, trials=trials)
+        typer.echo(f"{measure.forget(*chosen, runs=runs)} runs forgotten")
+    pending = partial(measure.pending_jobs, *chosen, runs=runs, trials=trials)
     if dry_run:
-        typer.echo("\n".join(runner.plan(pending(), load_results())))
+        typer.echo("\n".join(measure.plan(pending(), load_results())))
         return
     deadline = None if budget is None else time.time() + 60 * budget
     n_rows = 0
     kept = f"all that was finished is in {results_folder()}: the same command goes on"
     with _one_line_when_stopped(kept), _dask_cluster(dask):
         # A search that is finished makes new cells possible: look again until nothing more can be done.
-        while n_new := runner.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
+        while n_new := measure.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
             n_rows += n_new
     typer.echo(f"{n_rows} rows measured, in {results_folder()}; what is missing now: ncd reproduce --dry-run")
 
@@ -239,9 +239,9 @@ def verify(
     variant: Annotated[str, typer.Option(help="Which problem, where a table has several on one data set.")] = "",
 ) -> None:
     """Measure one cell of a table again: what the paper says, what is stored, what comes out now."""
-    from ncdlib.evidence import runner
+    from ncdlib.evidence import measure
 
-    cell = runner.verify(table, dataset, method, runs=runs, variant=variant)
+    cell = measure.verify(table, dataset, method, runs=runs, variant=variant)
     typer.echo(cell.round(1).to_string(index=False, na_rep="-"))
     if cell.attrs["source"] != "original":
         typer.echo(f"data: {cell.attrs['source']}")

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.model_selection import train_test_split
 
-from ncdlib._files import atomic_write, locked, remove_parts
+from ncdlib._io.files import atomic_write, locked, remove_parts
 from ncdlib.problem import NCDProblem, possible_folds
 
 UCI_URL = "https://archive.ics.uci.edu/static/public"

@@ -17,6 +17,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -29,6 +30,13 @@ settings.load_profile("long" if os.environ.get("NCDLIB_LONG") else "quick")
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "_build" / "html"
+
+
+def chapters_of(caption: str | None = None) -> list[str]:
+    """The files of the numbered chapters in the order of `_toc.yml`, those of one part if its caption is given."""
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"]
+    parts = [part for part in parts if part.get("numbered") and caption in (None, part["caption"])]
+    return [Path(entry["file"]).name for part in parts for entry in part["chapters"]]
 
 
 def missing_data(*names: str) -> str | None:

@@ -43,11 +43,11 @@ from ncdlib import (
     make_ncd_blobs,
     spectral_embedding,
 )
-from ncdlib._checks import check_rows, encode_labels
-from ncdlib._table import as_labels, read_table
+from ncdlib._io.checks import check_rows, encode_labels
 from ncdlib.cli import app
+from ncdlib.clustering.validity import INDICES
 from ncdlib.methods.deep import DeepNCD
-from ncdlib.selection import INDICES
+from ncdlib.own_data.table import as_labels, read_table
 
 OURS = Path(ncdlib.__file__).parent
 VALIDATION = Path(sklearn.utils.__file__).parent

@@ -23,10 +23,10 @@ from ncdlib.evidence.claims import (
     our_views,
     paper_view,
 )
+from ncdlib.evidence.compare import METRIC_COLUMN, measured_as
 from ncdlib.evidence.experiments import MENDED, Search
 from ncdlib.evidence.paper import DATASETS, PAPER_NUMBER
-from ncdlib.evidence.store import RUN_COLUMNS, results_folder, search_path
-from ncdlib.evidence.tables import METRIC_COLUMN, measured_as
+from ncdlib.evidence.results import RUN_COLUMNS, results_folder, search_path
 
 N_SHARES = (1, 5, 7, 9, 11, 15, 19, 23, 25)
 

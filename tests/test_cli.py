@@ -64,12 +64,12 @@ def test_help_and_version_do_not_wait_for_the_libraries(arguments):
 
 
 def test_names_are_imported_when_they_are_asked_for():
-    code = "import ncdlib.discovery; from ncdlib import *; print(*sorted(n for n in dir() if n in ncdlib.__all__))"
+    code = "import ncdlib; from ncdlib import *; print(*sorted(n for n in dir() if n in ncdlib.__all__))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == sorted(ncdlib.__all__)
     assert set(ncdlib.__all__) <= set(dir(ncdlib))
     assert callable(ncdlib.discover)  # no module of that name hides it
-    with pytest.raises(AttributeError, match="module 'ncdlib' has no attribute 'magic'"):
+    with pytest.raises(AttributeError, match="ncdlib.* attribute '?magic"):
         _ = ncdlib.magic
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from tqdm import tqdm
 
 from ncdlib import PBN, Baseline, TabularNCD, clustering_accuracy, load_dataset, make_ncd_blobs
-from ncdlib._checks import encode_labels
+from ncdlib._io.checks import encode_labels
 from ncdlib.methods import engine, tabularncd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))

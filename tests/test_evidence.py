@@ -24,18 +24,18 @@ from ncdlib.evidence import (
     effect_of_choices,
     load_results,
     load_trials,
+    measure,
     paper_results,
     protocols,
     published_params,
-    runner,
+    results,
     show_table,
-    store,
     within_tolerance,
 )
 from ncdlib.evidence import experiments as declared
 from ncdlib.evidence.experiments import SEARCH_TRIALS, Experiment, Search
 from ncdlib.evidence.paper import DATASETS
-from ncdlib.evidence.store import RUN_COLUMNS, RUN_KEY
+from ncdlib.evidence.results import RUN_COLUMNS, RUN_KEY
 
 REAL_EXPERIMENTS = declared.experiment_list()
 DIGITS = partial(Experiment, "clust", datasets=("digits",), runs=3)
@@ -111,9 +111,9 @@ def test_every_stored_row_belongs_to_a_declared_experiment(stored):
         (e.table, dataset, method, e.setting, e.origin, e.variant): e.runs
         for e in REAL_EXPERIMENTS
         for dataset in e.datasets
-        for method in runner._row_methods(e)
+        for method in measure._row_methods(e)
     }
-    of_trials = stored["table"] == runner.CORRELATION
+    of_trials = stored["table"] == measure.CORRELATION
     for key, rows in stored[~of_trials].groupby(["table", "dataset", "method", "setting", "origin", "variant"]):
         assert rows["seed"].max() < there[key], key
     assert stored.loc[of_trials, "method"].isin(declared.SEARCHES).all()
@@ -144,11 +144,11 @@ def test_a_choice_is_compared_with_runs_of_its_own_origin(tmp_path):
 
 def test_forgetting_takes_what_is_named_and_nothing_else(stored, tmp_path):
     """An experiment's rows may carry other names than it does: those of the indices."""
-    of_index, of_features = "Dunn (PBN latent space)", store.FEATURES_METHOD
+    of_index, of_features = "Dunn (PBN latent space)", results.FEATURES_METHOD
     rows = stored.iloc[[0] * 3].reset_index(drop=True).assign(table="silhouette_results")
     rows = rows.assign(dataset=["census", "census", "letter"], method=[of_index, of_features, of_index])
     rows.to_csv(tmp_path / "runs.csv", index=False)
-    assert runner.forget(["silhouette_results"], ["census"], ["indices"], tmp_path) == 1
+    assert measure.forget(["silhouette_results"], ["census"], ["indices"], tmp_path) == 1
     assert load_results(tmp_path)["method"].tolist() == [of_features, of_index]
 
 
@@ -181,7 +181,7 @@ def test_the_comparison_shows_means_of_runs_in_percent(tiny):
     for seed, acc in enumerate([0.5, 0.7]):
         row = dict.fromkeys(RUN_COLUMNS) | {"table": "clust", "dataset": "letter", "source": "original"}
         row |= {"method": "k-means", "setting": "known", "origin": "none", "variant": "", "seed": seed, "acc": acc}
-        store.run_store().append(row)
+        results.run_store().append(row)
     cells = compare_with_paper().set_index(["table", "dataset", "method"])
     cell = cells.loc[("clust", "letter", "k-means")]
     assert (cell["published"], cell["searched"], cell["runs"]) == (60.0, 60.0, 2)
@@ -198,17 +198,17 @@ def test_the_comparison_shows_means_of_runs_in_percent(tiny):
 
 
 def test_a_run_fills_what_is_missing_and_nothing_twice(tiny):
-    first = runner.pending_jobs(runs=1)
-    assert runner.reproduce(first, verbose=False) == len(TINY)
-    assert runner.reproduce(runner.pending_jobs(), verbose=False) == 2 * len(TINY)
-    assert runner.pending_jobs() == []
+    first = measure.pending_jobs(runs=1)
+    assert measure.reproduce(first, verbose=False) == len(TINY)
+    assert measure.reproduce(measure.pending_jobs(), verbose=False) == 2 * len(TINY)
+    assert measure.pending_jobs() == []
     rows = load_results()
     assert not rows.duplicated(list(RUN_KEY)).any()
     assert all(sorted(of_method["seed"]) == [0, 1, 2] for _, of_method in rows.groupby("method"))
     assert rows[["acc", "nmi", "ari", "k", "seconds", "source", "torch"]].notna().all().all()
     # The same seeds give the same figures, alone or together.
     for experiment in TINY:
-        cell = runner.verify("clust", "digits", experiment.method, runs=2)
+        cell = measure.verify("clust", "digits", experiment.method, runs=2)
         assert cell["same"].all(), cell
 
 
@@ -217,25 +217,25 @@ def test_one_known_class_is_enough_to_be_measured(tiny, monkeypatch):
     problem = ncdlib.load_dataset("digits").with_novel(range(1, 10))
     lonely = [replace(TINY[i], runs=1, problem=lambda name: problem) for i in (1, 4)]
     monkeypatch.setattr(declared, "experiment_list", lambda: lonely)
-    assert runner.reproduce(runner.pending_jobs(), verbose=False) == 2
-    assert runner.verify("clust", "digits", "NCD k-means")["same"].all()
+    assert measure.reproduce(measure.pending_jobs(), verbose=False) == 2
+    assert measure.verify("clust", "digits", "NCD k-means")["same"].all()
 
 
 def test_a_budget_of_no_time_measures_nothing(tiny):
-    assert runner.reproduce(runner.pending_jobs(), deadline=0, verbose=False) == 0
+    assert measure.reproduce(measure.pending_jobs(), deadline=0, verbose=False) == 0
 
 
 def test_names_that_do_not_exist(tiny):
     with pytest.raises(ValueError, match="there is no table 'nope'; choose from 'clust'"):
-        runner.pending_jobs(["nope"])
+        measure.pending_jobs(["nope"])
     with pytest.raises(ValueError, match="there is no data set 'mnist'"):
-        runner.pending_jobs(datasets=["mnist"])
+        measure.pending_jobs(datasets=["mnist"])
     with pytest.raises(ValueError, match="there is no method 'DBSCAN'; choose from 'k-means'"):
-        runner.pending_jobs(methods=["DBSCAN"])
+        measure.pending_jobs(methods=["DBSCAN"])
     with pytest.raises(ValueError, match="there is no cell clust / DBSCAN; choose from 'k-means'"):
-        runner.verify("clust", "digits", "DBSCAN")
+        measure.verify("clust", "digits", "DBSCAN")
     with pytest.raises(ValueError, match="not measured on 'letter', but on digits"):
-        runner.verify("clust", "letter", "k-means")
+        measure.verify("clust", "letter", "k-means")
 
 
 @pytest.mark.parametrize(
@@ -244,12 +244,12 @@ def test_names_that_do_not_exist(tiny):
 )
 def test_verify_names_a_variant(variant, message):
     with pytest.raises(ValueError, match=message):
-        runner.verify("letter_splits", "letter", "PBN", variant=variant)
+        measure.verify("letter_splits", "letter", "PBN", variant=variant)
 
 
 def test_verify_compares_the_same_runs(tiny):
-    runner.reproduce(runner.pending_jobs(methods=["k-means"], runs=1), verbose=False)
-    known, more = (runner.verify("clust", "digits", "k-means", runs=n) for n in (1, 2))
+    measure.reproduce(measure.pending_jobs(methods=["k-means"], runs=1), verbose=False)
+    known, more = (measure.verify("clust", "digits", "k-means", runs=n) for n in (1, 2))
     assert known["same"].all() and known["stored"].notna().all()
     assert more["same"].isna().all() and more["stored"].isna().all()  # the mean of one run says nothing about two
 
@@ -284,12 +284,12 @@ def test_novel_labels_enter_no_selection(monkeypatch, tmp_path):
     trials, chosen, rows = [], [], []
     for number, version in enumerate((problem, shuffled)):
         folder = tmp_path / str(number)
-        monkeypatch.setattr(runner, "load_problem", lambda name, version=version: version)
-        runner.run_job(runner.Job(search, "digits"), folder=folder)
+        monkeypatch.setattr(measure, "load_problem", lambda name, version=version: version)
+        measure.run_job(measure.Job(search, "digits"), folder=folder)
         trials.append(load_trials(search, folder))
         chosen.append([best_params("PBN", "digits", setting, folder) for setting in ("known", "estimated")])
         here = replace(experiment, problem=lambda name, version=version: version)
-        rows += list(runner.measure(here, "digits", [0], folder))
+        rows += list(measure.measure(here, "digits", [0], folder))
     assert len(trials[0]) == 3 and trials[0].notna().all().all()
     pd.testing.assert_frame_equal(*trials)
     assert chosen[0] == chosen[1] and None not in chosen[0]
@@ -311,7 +311,7 @@ def test_hidden_score_needs_no_novel_label_and_belongs_to_its_seed():
 
 def test_a_search_that_is_not_finished_has_no_best(monkeypatch, tmp_path):
     monkeypatch.setitem(SEARCH_TRIALS, "digits", 2)
-    path = store.search_path(Search("PBN", "digits", "known"), tmp_path)
+    path = results.search_path(Search("PBN", "digits", "known"), tmp_path)
     path.parent.mkdir(parents=True)
     header = "trial,fold,params,score_known,score_estimated,n_clusters\n"
     trial = '{n},{f},"{{""w"": 0.{n}}}",0.{n},0.5,3\n'
@@ -346,7 +346,7 @@ def test_a_stored_cell_is_reproduced(table, method, stored, tmp_path, monkeypatc
         pytest.skip("not measured yet: ncd reproduce")
     here.to_csv(tmp_path / "runs.csv", index=False)
     monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
-    cell = runner.verify(table, "pendigits", method, runs=1)
+    cell = measure.verify(table, "pendigits", method, runs=1)
     assert cell["now"].to_numpy() == pytest.approx(cell["stored"].to_numpy(), abs=0.5), cell
 
 
@@ -361,7 +361,7 @@ def test_the_stored_mean_of_tabularncd_is_reproduced(stored, tmp_path, monkeypat
     here = stored[cell & (stored["origin"] == "published")]
     here.to_csv(tmp_path / "runs.csv", index=False)
     monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
-    found = runner.verify("ncd", "pendigits", "TabularNCD").query("origin == 'published'").set_index("metric")
+    found = measure.verify("ncd", "pendigits", "TabularNCD").query("origin == 'published'").set_index("metric")
     for metric, column in (("ACC", "acc"), ("NMI", "nmi"), ("ARI", "ari")):
         standard_error = 100 * here[column].std() * np.sqrt(2 / len(here))  # of the difference of two such means
         assert abs(found.loc[metric, "now"] - found.loc[metric, "stored"]) < 2 * standard_error, found
@@ -369,7 +369,7 @@ def test_the_stored_mean_of_tabularncd_is_reproduced(stored, tmp_path, monkeypat
 
 @pytest.mark.needs_data("mfeat")
 def test_verify_shows_what_other_tables_of_the_paper_have_of_the_same_runs():
-    cell = runner.verify("ncd_k_est", "mfeat", "Baseline", runs=1).query("origin == 'published'")
+    cell = measure.verify("ncd_k_est", "mfeat", "Baseline", runs=1).query("origin == 'published'")
     paper = cell.set_index("metric")["paper"].dropna().to_dict()
     assert paper == {"ACC": 59.5, "NMI": 50.0, "ARI": 40.9}  # Tables 5, 6 and 7
 
@@ -399,7 +399,7 @@ def finish(folder, monkeypatch):
     monkeypatch.setattr(declared, "experiment_list", lambda: [experiment])
     monkeypatch.setattr(declared, "search_list", lambda: [])
     before = load_results(folder)
-    runner.reproduce(runner.pending_jobs(folder=folder), folder=folder, verbose=False)
+    measure.reproduce(measure.pending_jobs(folder=folder), folder=folder, verbose=False)
     after = load_results(folder)
     assert sorted(after["seed"]) == list(range(8))
     assert 2 <= len(before) < 8
@@ -496,7 +496,7 @@ def test_reproduce_lists_what_is_missing(ncd, tmp_path, monkeypatch):
 
 def test_the_estimate_of_a_search_is_for_the_trainings_it_lacks(ncd, tmp_path, monkeypatch):
     monkeypatch.setenv("NCDLIB_RESULTS", str(tmp_path))
-    path = store.search_path(Search("Baseline", "letter", "known"), tmp_path)
+    path = results.search_path(Search("Baseline", "letter", "known"), tmp_path)
     path.parent.mkdir(parents=True)
     done = "".join(f"{trial},{fold},{{}},60,0.5,0.5,7\n" for trial in range(34) for fold in range(5))  # of 40 trials
     path.write_text("trial,fold,params,fit_time,score_known,score_estimated,n_clusters\n" + done)
@@ -531,7 +531,7 @@ def test_again_forgets_no_more_runs_than_it_measures(stored, tmp_path, monkeypat
     stored.to_csv(tmp_path / "runs.csv", index=False)
     cell = stored[(stored["table"] == "clust") & (stored["dataset"] == "mfeat") & (stored["method"] == "k-means")]
     assert len(cell) == 10
-    assert runner.forget(["clust"], ["mfeat"], ["k-means"], tmp_path, runs=1) == 1
+    assert measure.forget(["clust"], ["mfeat"], ["k-means"], tmp_path, runs=1) == 1
     assert len(load_results(tmp_path)) == len(stored) - 1
     arguments = ["reproduce", "clust", "--datasets", "mfeat", "--methods", "k-means", "--again", "--budget", "0"]
     done = CliRunner().invoke(app, arguments)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
-from conftest import ROOT, SITE
+from conftest import ROOT, SITE, chapters_of
 from playwright.sync_api import Browser, Page, sync_playwright
 from test_book import CHAPTERS, cells, python
 from test_pages import PUBLIC_MODULES, public_names
@@ -159,7 +159,7 @@ def test_page_fits_a_phone(reader, path):
 
 @pytest.mark.parametrize("wide", ["#tab-known-k-ncd table", "#fig-known-k-against > img"])
 def test_what_is_wide_scrolls_in_its_own_box_on_a_phone(reader, wide):
-    page = reader(size="phone").open("book/10_known_k.html")
+    page = reader(size="phone").open("book/known_k.html")
     boxes = ".output, .cell_output, .pst-scrollable-table-container"
     box = f"document.querySelector('{wide}').closest('{boxes}')"
     assert page.evaluate(f"{box}.scrollWidth > {box}.clientWidth")
@@ -169,8 +169,8 @@ def test_what_is_wide_scrolls_in_its_own_box_on_a_phone(reader, wide):
 
 PAPER = {"width": 718, "height": 1000}  # A4 without the browser's margins, in CSS pixels
 PRINTED = {
-    "book/05_pbn.html": "a figure with sliders",
-    "book/14_hyperparameters.html": "the widest table",
+    "book/pbn.html": "a figure with sliders",
+    "book/hyperparameters.html": "the widest table",
     "book/api_methods.html": "long lines of code",
 }
 
@@ -271,7 +271,7 @@ def test_sliders_move(reader):
             page.wait_for_timeout(500)
             assert plot.evaluate(drawn) != before, path
         assert visitor.problems == []
-    assert with_sliders >= {f"book/{chapter}.html" for chapter in ("02_kmeans", "05_pbn", "08_how_many")}
+    assert with_sliders >= {f"book/{chapter}.html" for chapter in ("kmeans", "pbn", "how_many")}
 
 
 @pytest.mark.parametrize("module", PUBLIC_MODULES, ids=lambda module: module.__name__)
@@ -335,7 +335,7 @@ def test_theme_switch_changes_the_colours_and_is_remembered(reader):
             break
     dark = page.evaluate(background)
     assert dark != light
-    visitor.open("book/01_problem.html")
+    visitor.open("book/problem.html")
     assert page.evaluate(background) == dark
     assert visitor.problems == []
 
@@ -345,7 +345,7 @@ def test_missing_address_shows_a_page_with_style_and_contents(reader, site):
     page = visitor.open("404.html")
     assert "does not exist" in page.locator("article").inner_text()
     page.locator("nav a", has_text="Known and novel classes").first.click()
-    assert page.url.startswith(site) and page.url.endswith("book/01_problem.html")
+    assert page.url.startswith(site) and page.url.endswith("book/problem.html")
 
 
 def test_site_names_no_script_of_another_host():
@@ -355,7 +355,7 @@ def test_site_names_no_script_of_another_host():
 
 
 def test_claims_can_be_filtered(reader):
-    page = reader().open("book/16_claims.html")
+    page = reader().open("book/claims.html")
     cards, status = page.locator("#claims-ledger details"), page.locator("#claims-ledger [role=status]")
     n_claims = cards.count()
     assert n_claims >= 30 and status.inner_text() == f"{n_claims} of {n_claims} claims"
@@ -371,11 +371,11 @@ def test_claims_can_be_filtered(reader):
 
 
 def test_claim_is_open_when_linked_to(reader):
-    page = reader().open("book/16_claims.html#claim-printed-74")
+    page = reader().open("book/claims.html#claim-printed-74")
     assert page.locator("#claim-printed-74").get_attribute("open") is not None
 
 
-GLUED = ROOT / "_build" / "jupyter_execute" / "book" / "16_claims.glue.json"
+GLUED = ROOT / "_build" / "jupyter_execute" / "book" / "claims.glue.json"
 
 
 def skip_if_measured_since_the_build() -> None:
@@ -389,9 +389,7 @@ def test_book_shows_the_verdicts_of_the_ledger():
     glued = json.loads(GLUED.read_text())
     claims = ledger()
     assert glued["counts"]["data"]["text/plain"] == repr(count_of_verdicts(claims))
-    cards = BeautifulSoup((SITE / "book" / "16_claims.html").read_text(), "html.parser").select(
-        "#claims-ledger details"
-    )
+    cards = BeautifulSoup((SITE / "book" / "claims.html").read_text(), "html.parser").select("#claims-ledger details")
     shown = {card["id"].removeprefix("claim-"): card["data-verdict"] for card in cards}
     assert all(card.select("a[href]") for card in cards)  # to where it is measured or checked
     assert shown == dict(zip(claims["id"], claims["verdict"], strict=True))
@@ -429,12 +427,12 @@ def table_on_page(page: str, anchor: str) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "anchor", "table", "metric"),
     [
-        ("10_known_k", "tab-known-k-clust", "clust", "ACC"),
-        ("10_known_k", "tab-known-k-ncd", "ncd", "ACC"),
-        ("11_estimated_k", "tab-estimated-k-acc", "ncd_k_est", "ACC"),
-        ("11_estimated_k", "tab-estimated-k-nmi", "final_table_nmi", "NMI"),
-        ("11_estimated_k", "tab-estimated-k-ari", "final_table_ari", "ARI"),
-        ("13_pbn_spectral", "tab-pbn-spectral-acc", "pbn_sc", "ACC"),
+        ("known_k", "tab-known-k-clust", "clust", "ACC"),
+        ("known_k", "tab-known-k-ncd", "ncd", "ACC"),
+        ("estimated_k", "tab-estimated-k-acc", "ncd_k_est", "ACC"),
+        ("estimated_k", "tab-estimated-k-nmi", "final_table_nmi", "NMI"),
+        ("estimated_k", "tab-estimated-k-ari", "final_table_ari", "ARI"),
+        ("pbn_spectral", "tab-pbn-spectral-acc", "pbn_sc", "ACC"),
     ],
 )
 def test_table_on_the_page_is_what_is_stored(page, anchor, table, metric):
@@ -445,7 +443,7 @@ def test_table_on_the_page_is_what_is_stored(page, anchor, table, metric):
 def test_estimates_and_convergence_on_the_page_are_what_is_stored():
     skip_if_measured_since_the_build()
     cells = compare_with_paper()
-    shown = table_on_page("08_how_many", "tab-how-many-stored")
+    shown = table_on_page("how_many", "tab-how-many-stored")
     mine = cells[(cells["table"] == "silhouette_results") & (cells["method"] != "Ground-truth")]
     for cell in mine[mine["dataset"] != "average"].itertuples():
         ours = "–" if pd.isna(cell.published) else f"{cell.published:.0f}"
@@ -453,13 +451,14 @@ def test_estimates_and_convergence_on_the_page_are_what_is_stored():
         column = next(i for i, name in enumerate(shown) if name.rstrip("*") == PAPER_NAME_OF[cell.dataset])
         assert shown[row + column] == f"{cell.paper:.0f} / {ours}", cell
     stored = show_table("clust_results_different_convergence").drop(columns="searched", level=1)
-    shown = table_on_page("02_kmeans", "tab-kmeans-convergence")
+    shown = table_on_page("kmeans", "tab-kmeans-convergence")
     assert [text for text in shown if "±" in text or text == "–"] == stored.to_numpy().ravel().tolist()
 
 
 def test_every_chapter_runs_within_two_minutes():
     times = {}
-    for path in sorted((SITE / "book").glob("[0-9][0-9]_*.html")):
+    for name in chapters_of():
+        path = SITE / "book" / f"{name}.html"
         text = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one(".chapter-times").get_text()
-        times[path.stem] = int(re.search(r"in (\d+) s", text).group(1))
-    assert len(times) == 18 and max(times.values()) <= 120, times
+        times[name] = int(re.search(r"in (\d+) s", text).group(1))
+    assert max(times.values()) <= 120, times

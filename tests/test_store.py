@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from faults import full_disk, read_only
 
-from ncdlib.store import RowStore
+from ncdlib._io.row_store import RowStore
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_torn_first_write_is_repaired(store, torn):
 
 APPEND = """
 import sys
-from ncdlib.store import RowStore
+from ncdlib._io.row_store import RowStore
 store = RowStore(sys.argv[1], key=["data", "seed"])
 print("ready", flush=True)
 input()
@@ -144,7 +144,7 @@ def test_processes_that_append_at_once_store_each_row_once(store):
 
 APPEND_FOR_EVER = """
 import itertools, sys
-from ncdlib.store import RowStore
+from ncdlib._io.row_store import RowStore
 store = RowStore(sys.argv[1], key=["data", "seed"])
 for seed in itertools.count():
     store.append({"data": "digits", "seed": seed, "acc": "x" * 5000})
@@ -171,7 +171,7 @@ def test_kill_in_the_middle_loses_no_row_and_blocks_nobody(store):
 
 CLAIM = """
 import sys, time
-from ncdlib.store import RowStore
+from ncdlib._io.row_store import RowStore
 store = RowStore(sys.argv[1], key=["data", "seed"])
 with store.claim({"data": "digits", "seed": 1}) as mine:
     print(mine, flush=True)

@@ -13,9 +13,9 @@ from sklearn.metrics import (
     silhouette_score,
 )
 
+from ncdlib.clustering.many_kmeans import many_k_means
+from ncdlib.clustering.validity import INDICES, dunn_scores, estimate_n_clusters, silhouette_scores
 from ncdlib.metrics import clustering_accuracy
-from ncdlib.selection import INDICES, dunn_scores, estimate_n_clusters, silhouette_scores
-from ncdlib.selection._many_kmeans import many_k_means
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_silhouettes_agree_with_scikit_learn(blobs, shift):
 def test_silhouettes_do_not_depend_on_the_block_size(blobs, monkeypatch):
     X, y = blobs
     whole = silhouette_scores(X, [y, y % 2])
-    monkeypatch.setattr("ncdlib.selection.validity._BLOCK_ENTRIES", 5_000)
+    monkeypatch.setattr("ncdlib.clustering.validity._BLOCK_ENTRIES", 5_000)
     np.testing.assert_allclose(silhouette_scores(X, [y, y % 2]), whole, rtol=1e-6)
 
 
@@ -67,7 +67,7 @@ def test_dunn_agrees_with_brute_force(blobs, monkeypatch):
     labelings = [y, *random_labelings(len(X), [2, 3, 11], seed=1), (X[:, 0] > 0).astype(int)]
     expected = [brute_dunn(X, labels) for labels in labelings]
     np.testing.assert_allclose(dunn_scores(X, labelings), expected, rtol=1e-6)
-    monkeypatch.setattr("ncdlib.selection.validity._BLOCK_ENTRIES", 5_000)
+    monkeypatch.setattr("ncdlib.clustering.validity._BLOCK_ENTRIES", 5_000)
     np.testing.assert_allclose(dunn_scores(X, labelings), expected, rtol=1e-6)
 
 
@@ -147,7 +147,7 @@ def test_k_means_is_as_good_as_scikit_learn():
 
 def test_k_means_stops_where_lloyd_stops():
     """From the same start, the iterations end in the fixed point that scikit-learn's Lloyd finds."""
-    from ncdlib.selection._many_kmeans import _lloyd
+    from ncdlib.clustering.many_kmeans import _lloyd
 
     X, _ = make_blobs(300, n_features=3, centers=8, cluster_std=0.7, random_state=9)
     X = X.astype(np.float32) - X.mean(axis=0, dtype=np.float32)
@@ -171,7 +171,7 @@ def test_k_means_stands_many_columns_and_outliers():
 
 
 def test_an_empty_cluster_is_filled_again():
-    from ncdlib.selection._many_kmeans import _lloyd
+    from ncdlib.clustering.many_kmeans import _lloyd
 
     X = np.r_[np.zeros((5, 1)), np.ones((5, 1)), np.full((5, 1), 9.0)].astype(np.float32)
     start = np.array([[[0.0], [1.0], [1000.0]]], dtype=np.float32)  # nothing is near the third center

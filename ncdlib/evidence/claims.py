@@ -44,7 +44,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import ncdlib
 from ncdlib.datasets import DatasetInfo
+from ncdlib.evidence.compare import METRIC_COLUMN, hidden_and_novel_ari, measured_as
 from ncdlib.evidence.experiments import FULL_OPT, MENDED
+from ncdlib.evidence.measure import INDEX_NAMES
 from ncdlib.evidence.paper import (
     DATASETS,
     PAPER_DATA,
@@ -53,9 +55,7 @@ from ncdlib.evidence.paper import (
     paper_results,
     published_hyperparameters,
 )
-from ncdlib.evidence.runner import INDEX_NAMES
-from ncdlib.evidence.store import FEATURES_METHOD, load_results, results_folder
-from ncdlib.evidence.tables import METRIC_COLUMN, hidden_and_novel_ari, measured_as
+from ncdlib.evidence.results import FEATURES_METHOD, load_results, results_folder
 
 HOLDS, IN_PART, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "cannot be judged here"
 VERDICTS = (HOLDS, IN_PART, FAILS, UNKNOWN)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn import cluster
 from sklearn.cluster import KMeans
 
+from ncdlib.clustering.validity import INDICES, estimate_n_clusters
 from ncdlib.methods.baseline import Baseline
 from ncdlib.methods.deep import DeepNCD
 from ncdlib.methods.kmeans import NCDKMeans, k_means_from
@@ -27,7 +28,6 @@ from ncdlib.metrics import evaluate
 from ncdlib.problem import NCDProblem
 from ncdlib.selection.hidden_classes import HiddenClassKFold
 from ncdlib.selection.search import HiddenClassSearchCV
-from ncdlib.selection.validity import INDICES, estimate_n_clusters
 
 Row = dict[str, Any]
 ESTIMATORS: dict[str, type[DeepNCD]] = {"Baseline": Baseline, "PBN": PBN, "TabularNCD": TabularNCD}

@@ -13,11 +13,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from ncdlib.datasets import DATASETS, find_files
-from ncdlib.evidence import runner
+from ncdlib.evidence import measure
 from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
+from ncdlib.evidence.compare import ORIGINS, compare_with_paper, show_table, within_tolerance
 from ncdlib.evidence.experiments import MENDED
 from ncdlib.evidence.paper import PAPER_NAME_OF, PAPER_NUMBER
-from ncdlib.evidence.tables import ORIGINS, compare_with_paper, show_table, within_tolerance
 from ncdlib.plots import PALETTE
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def rerun(
     if None in find_files(DATASETS[dataset]).values():
         print(f"The files of {dataset} are not on this computer. To get them: ncd data {dataset} --download")
         return pd.DataFrame(columns=["origin", "metric", "runs", "paper", "stored", "now", "same"])
-    cell = runner.verify(table, dataset, method, runs=runs, variant=variant, folder=folder).round(1)
+    cell = measure.verify(table, dataset, method, runs=runs, variant=variant, folder=folder).round(1)
     same = cell["same"].map({True: "yes", False: "no"}).fillna("nothing stored")
     return cell.assign(same=same).astype(object).fillna("–")  # the paper has no NMI and ARI with k known
 
@@ -216,18 +216,18 @@ def rerun(
 # -- claims -----------------------------------------------------------------------------------------------------------
 
 SHOWN_AT = {
-    "clust": "10_known_k.html#tab-known-k-clust",
-    "ncd": "10_known_k.html#tab-known-k-ncd",
-    "ncd_k_est": "11_estimated_k.html#tab-estimated-k-acc",
-    "pbn_sc": "13_pbn_spectral.html#tab-pbn-spectral-acc",
-    "silhouette_results": "08_how_many.html#tab-how-many-stored",
-    "clust_results_different_convergence": "02_kmeans.html#tab-kmeans-convergence",
-    "letter_corr": "07_hidden_classes.html#tab-hidden-classes-corr",
-    "perf_wrt_share": "12_more_novel_classes.html#fig-more-novel-classes-letter",
-    "choices": "15_unreported.html#tab-unreported-effects",
+    "clust": "known_k.html#tab-known-k-clust",
+    "ncd": "known_k.html#tab-known-k-ncd",
+    "ncd_k_est": "estimated_k.html#tab-estimated-k-acc",
+    "pbn_sc": "pbn_spectral.html#tab-pbn-spectral-acc",
+    "silhouette_results": "how_many.html#tab-how-many-stored",
+    "clust_results_different_convergence": "kmeans.html#tab-kmeans-convergence",
+    "letter_corr": "hidden_classes.html#tab-hidden-classes-corr",
+    "perf_wrt_share": "more_novel_classes.html#fig-more-novel-classes-letter",
+    "choices": "unreported.html#tab-unreported-effects",
 }
 """Where the book shows what was measured for a table or figure."""
-SLIPS = "15_unreported.html#slips"  # claims that the paper's own figures answer
+SLIPS = "unreported.html#slips"  # claims that the paper's own figures answer
 
 _STYLE = """
 <style>
@@ -355,7 +355,7 @@ def _card(row, opened: bool, anchor: bool) -> str:
     else:
         lines.append(("checked in", f'<a href="{SLIPS}">chapter {int(SLIPS[:2])}</a>'))
     if not anchor:
-        lines.append(("in the ledger", f'<a href="16_claims.html#claim-{row.id}">{row.id}</a>'))
+        lines.append(("in the ledger", f'<a href="claims.html#claim-{row.id}">{row.id}</a>'))
     rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in lines)
     id_ = f' id="claim-{row.id}"' if anchor else ""
     return (
@@ -376,7 +376,7 @@ def _commands(cells: str) -> list[str]:
     commands = []
     for cell in cells.split("; "):
         table, method = cell.split(" / ")
-        if table == runner.CORRELATION:
+        if table == measure.CORRELATION:
             again = f'ncd reproduce {table} --datasets pendigits --methods "{method}" --again'
             commands.append(f"cp -r results copy; NCDLIB_RESULTS=copy {again}")
         elif table == "perf_wrt_share":

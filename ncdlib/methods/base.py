@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ncdlib._checks import check_index, check_n_clusters, check_rows, encode_labels, min_known_classes
-from ncdlib._files import atomic_write
+from ncdlib._io.checks import check_index, check_n_clusters, check_rows, encode_labels, min_known_classes
+from ncdlib._io.files import atomic_write
+from ncdlib.clustering.validity import INDICES
 from ncdlib.problem import UNLABELED
-from ncdlib.selection.validity import INDICES
 
 
 class NCDEstimator(ClusterMixin, BaseEstimator):

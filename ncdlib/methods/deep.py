@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from tqdm import tqdm
 
-from ncdlib._checks import check_n_clusters, encode_labels
+from ncdlib._io.checks import check_n_clusters, encode_labels
+from ncdlib.clustering.validity import KEstimate, estimate_n_clusters
 from ncdlib.methods import engine
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.methods.kmeans import NCDKMeans
 from ncdlib.methods.spectral import SpectralClustering
 from ncdlib.problem import UNLABELED
-from ncdlib.selection.validity import KEstimate, estimate_n_clusters
 
 FLOATS_IN_A_STACK = 2**21  # activations of about this many floats keep a stack inside the processor's cache
 CLUSTERERS = ("kmeans", "ncd_kmeans", "spectral")

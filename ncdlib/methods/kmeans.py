@@ -13,10 +13,10 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
-from ncdlib._checks import check_positive
+from ncdlib._io.checks import check_positive
+from ncdlib.clustering.validity import estimate_n_clusters
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.problem import UNLABELED
-from ncdlib.selection.validity import estimate_n_clusters
 
 Selection = Literal["inertia", "distance"]
 LARGEST_POWER = 100  # beyond it, all but the farthest row have no chance; and powers overflow

@@ -30,11 +30,11 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_consistent_length
 from tqdm.auto import tqdm
 
-from ncdlib._checks import check_n_clusters, check_positive, check_rows, encode_labels
+from ncdlib._io.checks import check_n_clusters, check_positive, check_rows, encode_labels
+from ncdlib.clustering.validity import estimate_n_clusters
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.methods.kmeans import Selection, check_k_means_options, draw_centroids, k_means_from
 from ncdlib.problem import UNLABELED
-from ncdlib.selection.validity import estimate_n_clusters
 
 SigmaRule = Literal["paper", "authors"]
 

@@ -14,10 +14,10 @@ from scipy import stats
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
+from ncdlib.clustering.validity import estimate_n_clusters
 from ncdlib.methods import engine
 from ncdlib.methods.deep import DeepNCD, Loss
 from ncdlib.problem import UNLABELED
-from ncdlib.selection.validity import estimate_n_clusters
 
 QUEUE_ROWS = 2000  # latest rows of each side that a view may move towards
 MAX_NEIGHBORS = 100  # the largest k_neighbors of the paper's search

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
-from ncdlib._checks import check_positive, check_seed, encode_labels
+from ncdlib._io.checks import check_positive, check_seed, encode_labels
 from ncdlib.problem import UNLABELED
 
 MIN_HIDDEN = 2  # whether hidden classes are told apart shows with two of them at the least

@@ -28,12 +28,19 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from ncdlib._checks import check_index, check_positive, check_rows, check_seed, encode_labels, one_known_class_allowed
+from ncdlib._io.checks import (
+    check_index,
+    check_positive,
+    check_rows,
+    check_seed,
+    encode_labels,
+    one_known_class_allowed,
+)
+from ncdlib._io.row_store import RowStore
+from ncdlib.clustering.validity import INDICES, estimate_n_clusters
 from ncdlib.metrics import evaluate
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassFold, HiddenClassKFold
-from ncdlib.selection.validity import INDICES, estimate_n_clusters
-from ncdlib.store import RowStore
 
 SETTINGS = ("known", "estimated")
 

@@ -59,7 +59,7 @@ def check_rows(
 
     Examples
     --------
-    >>> from ncdlib._checks import check_rows
+    >>> from ncdlib._io.checks import check_rows
     >>> check_rows([[0, 1], [1, 1e200]])
     Traceback (most recent call last):
     ValueError: X has values up to 1e+200, too large to be squared in float64: scale its columns first
@@ -196,7 +196,7 @@ def encode_labels(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray]:
 
     Examples
     --------
-    >>> from ncdlib._checks import encode_labels
+    >>> from ncdlib._io.checks import encode_labels
     >>> codes, classes = encode_labels(["cat", "dog", None, "cat"])
     >>> codes.tolist(), classes.tolist()
     ([0, 1, -1, 0], ['cat', 'dog'])

@@ -22,7 +22,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ncdlib._checks import as_numbers, check_table, shorten, unmasked
+from ncdlib._io.checks import as_numbers, check_table, shorten, unmasked
 
 HEAD_BYTES = 2**16  # what the encoding and the separator are guessed from
 MISSING_CATEGORY = "(missing)"
@@ -217,7 +217,7 @@ def as_labels(column: pd.Series) -> pd.Series:
     Examples
     --------
     >>> import pandas as pd
-    >>> from ncdlib._table import as_labels
+    >>> from ncdlib.own_data.table import as_labels
     >>> as_labels(pd.Series(["1.0", " 2 ", "", "-1"])).tolist()
     [1, 2, None, -1]
     >>> as_labels(pd.Series(["01", "None", "?"])).tolist()

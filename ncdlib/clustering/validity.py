@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
 from sklearn.utils import check_consistent_length, check_random_state
 
-from ncdlib._checks import check_index, check_positive, check_rows, encode_labels
+from ncdlib._io.checks import check_index, check_positive, check_rows, encode_labels
+from ncdlib.clustering.many_kmeans import many_k_means
 from ncdlib.metrics import clustering_accuracy
 from ncdlib.problem import UNLABELED
-from ncdlib.selection._many_kmeans import many_k_means
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -269,7 +269,7 @@ def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[n
 
     Examples
     --------
-    >>> from ncdlib.selection.validity import silhouette_scores
+    >>> from ncdlib.clustering.validity import silhouette_scores
     >>> X = [[0.0], [1.0], [10.0], [11.0]]
     >>> silhouette_scores(X, [[0, 0, 1, 1], [0, 1, 1, 1]]).round(2).tolist()
     [0.9, 0.03]
@@ -336,7 +336,7 @@ def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.floa
 
     Examples
     --------
-    >>> from ncdlib.selection.validity import dunn_scores
+    >>> from ncdlib.clustering.validity import dunn_scores
     >>> dunn_scores([[0.0], [1.0], [10.0], [12.0]], [[0, 0, 1, 1], [0, 1, 1, 1]]).round(3).tolist()
     [4.5, 0.091]
     """

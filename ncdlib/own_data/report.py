@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import ncdlib
-from ncdlib._files import atomic_write
+from ncdlib._io.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ncdlib.discovery import ClassProfile, Difference, Discovery
+    from ncdlib.own_data.discovery import ClassProfile, Difference, Discovery
 
 N_DIFFERENCES = 6
 

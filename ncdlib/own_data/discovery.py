@@ -23,12 +23,12 @@ from sklearn.metrics import adjusted_rand_score, pairwise_distances
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_consistent_length
 
-from ncdlib._checks import check_index, check_n_clusters, check_positive, check_seed, encode_labels, shorten
-from ncdlib._table import Feature, TablePreprocessor, as_frame, as_labels, read_table
+from ncdlib._io.checks import check_index, check_n_clusters, check_positive, check_seed, encode_labels, shorten
+from ncdlib.clustering.validity import INDICES, KEstimate, estimate_n_clusters
+from ncdlib.own_data.table import Feature, TablePreprocessor, as_frame, as_labels, read_table
 from ncdlib.problem import UNLABELED
 from ncdlib.selection.hidden_classes import HiddenClassKFold
 from ncdlib.selection.search import HiddenClassSearchCV, configure
-from ncdlib.selection.validity import INDICES, KEstimate, estimate_n_clusters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -255,7 +255,7 @@ class Discovery:
         Path
             The file.
         """
-        from ncdlib._report import write_report
+        from ncdlib.own_data.report import write_report
 
         return write_report(self, Path(path))
 
@@ -478,7 +478,7 @@ def discover_file(
     >>> from pathlib import Path
     >>> import pandas as pd
     >>> from ncdlib import make_ncd_blobs
-    >>> from ncdlib.discovery import discover_file
+    >>> from ncdlib.own_data.discovery import discover_file
     >>> problem = make_ncd_blobs(random_state=0)
     >>> rows = pd.DataFrame(problem.X).add_prefix("feature_").assign(kind=problem.y)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ncdlib._files import atomic_write, locked
+from ncdlib._io.files import atomic_write, locked
 
 
 class RowStore:
@@ -31,7 +31,7 @@ class RowStore:
     Examples
     --------
     >>> import tempfile
-    >>> from ncdlib.store import RowStore
+    >>> from ncdlib._io.row_store import RowStore
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = RowStore(f"{folder}/runs.csv", key=["data", "seed"])
     ...     with store.claim({"data": "digits", "seed": 0}) as mine:
@@ -57,7 +57,7 @@ class RowStore:
 
         Examples
         --------
-        >>> from ncdlib.store import RowStore
+        >>> from ncdlib._io.row_store import RowStore
         >>> RowStore("nowhere.csv", key=["seed"]).rows().shape
         (0, 1)
         """
@@ -101,7 +101,7 @@ class RowStore:
         Examples
         --------
         >>> import tempfile
-        >>> from ncdlib.store import RowStore
+        >>> from ncdlib._io.row_store import RowStore
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = RowStore(f"{folder}/runs.csv", key=["seed"])
         ...     _ = store.append({"seed": 0}), store.append({"seed": 1})

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 import ncdlib
+from ncdlib._io.row_store import RowStore
 from ncdlib.evidence.experiments import NCD_SC, SEARCH_TRIALS, Search, trained_for_one_setting
-from ncdlib.store import RowStore
 
 RUN_KEY = ("table", "dataset", "method", "setting", "origin", "variant", "seed")
 SCORES = ("acc", "nmi", "ari", "k", "seconds")

@@ -28,7 +28,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from ncdlib._files import atomic_write
+    >>> from ncdlib._io.files import atomic_write
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic_write(Path(folder) / "hello.txt") as file:
     ...         n_bytes = file.write(b"hello")
@@ -75,7 +75,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from ncdlib._files import locked
+    >>> from ncdlib._io.files import locked
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with locked(Path(folder) / ".lock") as mine, locked(Path(folder) / ".lock", wait=False) as too:
     ...         mine, too

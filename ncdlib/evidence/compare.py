@@ -11,7 +11,7 @@ import pandas as pd
 import ncdlib
 from ncdlib.evidence.experiments import MENDED, Search
 from ncdlib.evidence.paper import DATASETS, PAPER_NAME_OF, paper_results
-from ncdlib.evidence.store import load_results, load_trials
+from ncdlib.evidence.results import load_results, load_trials
 
 COLUMNS = [
     "table",
@@ -47,7 +47,7 @@ def measured_as(table: str, method: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> from ncdlib.evidence.tables import measured_as
+    >>> from ncdlib.evidence.compare import measured_as
     >>> measured_as("final_table_nmi", "PBN"), measured_as("pbn_sc", "KM PBN")
     (('ncd_k_est', 'PBN'), ('ncd', 'PBN'))
     """

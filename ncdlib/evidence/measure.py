@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from itertools import groupby
 from typing import Any
@@ -18,16 +19,16 @@ from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
 import ncdlib
-from ncdlib._checks import one_known_class_allowed
-from ncdlib.evidence import experiments, protocols, store
+from ncdlib._io.checks import one_known_class_allowed
+from ncdlib._io.row_store import RowStore
+from ncdlib.evidence import experiments, protocols, results
+from ncdlib.evidence.compare import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
 from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search, load_problem
 from ncdlib.evidence.paper import PAPER_DATA, paper_results
-from ncdlib.evidence.tables import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
 from ncdlib.methods.spectral import NCDSpectralClustering
 from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
 from ncdlib.selection.search import end_with_parent, one_thread
-from ncdlib.store import RowStore
 
 INDEX_NAMES = {
     "silhouette": "Silhouette (PBN latent space)",
@@ -72,7 +73,7 @@ def pending_jobs(
     what, datasets, methods = set(what), set(datasets), set(methods)
     _check_names(what, datasets, methods)
     wanted = lambda name, chosen: not chosen or name in chosen  # noqa: E731
-    done = store.load_results(folder)
+    done = results.load_results(folder)
     jobs: list[tuple[float, Job]] = []
     for rank, experiment in enumerate(experiments.experiment_list()):
         if not (wanted(experiment.table, what) and wanted(experiment.method, methods)):
@@ -81,17 +82,17 @@ def pending_jobs(
             seeds = _missing_seeds(experiment, dataset, done, runs)
             if not seeds or not wanted(dataset, datasets):
                 continue
-            if experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder)) is None:
+            if experiments.params_of(experiment, dataset, partial(results.best_params, folder=folder)) is None:
                 continue  # its search comes first
             urgency = _urgency(experiment, dataset, rank)
             jobs += [(urgency, job) for job in _jobs_of(experiment, dataset, seeds)]
     for rank, search in enumerate(experiments.search_list()):
         if not (wanted("search", what) and wanted(search.method, methods) and wanted(search.dataset, datasets)):
             continue
-        if store.search_for(search.method, search.dataset, search.setting, done) != search:
+        if results.search_for(search.method, search.dataset, search.setting, done) != search:
             continue  # not known yet, or the same as another search
         n_trials = min(SEARCH_TRIALS[search.dataset], trials or 10**9)
-        finished = store.load_trials(search, folder)
+        finished = results.load_trials(search, folder)
         if len(finished) < n_trials:
             jobs.append((1000 + rank, Job(search, search.dataset)))
     if wanted(CORRELATION, what):
@@ -134,7 +135,7 @@ def forget(
             not names or row[column] in names for column, names in chosen.items()
         )
 
-    return store.run_store(folder).remove(stale)
+    return results.run_store(folder).remove(stale)
 
 
 def _correlation_jobs(done, datasets, methods, folder) -> list[tuple[float, Job]]:
@@ -145,7 +146,7 @@ def _correlation_jobs(done, datasets, methods, folder) -> list[tuple[float, Job]
             continue
         if (datasets and search.dataset not in datasets) or (methods and search.method not in methods):
             continue
-        trials = store.load_trials(search, folder)
+        trials = results.load_trials(search, folder)
         rows = done[
             (done["table"] == CORRELATION) & (done["dataset"] == search.dataset) & (done["method"] == search.method)
         ]
@@ -172,7 +173,7 @@ def _row_methods(experiment: Experiment) -> list[str]:
     if experiment.measure is protocols.indices_in_latent_space:
         return list(INDEX_NAMES.values())
     if experiment.measure is protocols.silhouette_of_features:
-        return [store.FEATURES_METHOD]
+        return [results.FEATURES_METHOD]
     return [experiment.method]
 
 
@@ -219,7 +220,7 @@ def estimated_seconds(job: Job, done: pd.DataFrame, folder: str | os.PathLike | 
 
 def _trainings(search: Search, folder: str | os.PathLike | None) -> pd.Series:
     """Seconds of each training that a search has finished."""
-    rows = RowStore(store.search_path(search, folder), ("trial", "fold")).rows()
+    rows = RowStore(results.search_path(search, folder), ("trial", "fold")).rows()
     return rows.get("fit_time", pd.Series(dtype=float)).dropna()
 
 
@@ -243,7 +244,7 @@ def reproduce(
 
     After `deadline` (in the seconds of `time.time`), nothing new is started.
     """
-    store.results_folder(folder).mkdir(parents=True, exist_ok=True)
+    results.results_folder(folder).mkdir(parents=True, exist_ok=True)
     work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
         delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs
     )
@@ -278,7 +279,7 @@ def run_job(
 def measure(experiment: Experiment, dataset: str, seeds: Sequence[int], folder=None) -> Iterator[dict[str, Any]]:
     """Measure some runs of an experiment, as rows of ``runs.csv``."""
     problem = experiment.problem(dataset)
-    params = experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder))
+    params = experiments.params_of(experiment, dataset, partial(results.best_params, folder=folder))
     names = _row_methods(experiment)
     rows = experiment.measure(problem, params, experiment.setting, seeds)
     for i, row in enumerate(rows):
@@ -348,14 +349,14 @@ def verify(
     paper = paper[same_runs].query("dataset == @dataset")
     out = []
     for experiment in cells:
-        params = experiments.params_of(experiment, dataset, lambda *key: store.best_params(*key, folder=folder))
+        params = experiments.params_of(experiment, dataset, partial(results.best_params, folder=folder))
         if params is None:
             continue  # its search is not finished
         seeds = range(min(experiment.runs, runs or experiment.runs))
         with one_thread(), one_known_class_allowed():  # as the stored runs were measured
             now = [row for row in measure(experiment, dataset, seeds, folder) if row["method"] == stored_method]
         now = pd.DataFrame([_rounded(row) for row in now]).set_index("seed")
-        done = store.load_results(folder)
+        done = results.load_results(folder)
         for column in ("table", "dataset", "method", "setting", "origin", "variant"):
             done = done[done[column] == now[column].iloc[0]]
         done = done.set_index("seed").reindex(now.index)
@@ -391,7 +392,7 @@ def _such_as(variants: Iterable[str]) -> str:
 
 def _provenance(problem: NCDProblem, table, method, setting, origin, variant, params) -> dict[str, Any]:
     """A row of ``runs.csv`` with everything but the scores."""
-    return dict.fromkeys(store.RUN_COLUMNS) | {
+    return dict.fromkeys(results.RUN_COLUMNS) | {
         "table": table,
         "dataset": problem.name,
         "source": problem.source,
@@ -427,7 +428,7 @@ def _seeds_to_measure(rows: RowStore, cell: dict[str, Any], job: Job) -> Iterato
 
 
 def _run_experiment(job: Job, folder) -> int:
-    rows = store.run_store(folder)
+    rows = results.run_store(folder)
     experiment: Experiment = job.task
     cell = {"table": experiment.table, "dataset": job.dataset, "method": _row_methods(experiment)[-1]}
     cell |= {"setting": experiment.setting, "origin": experiment.origin, "variant": experiment.variant}
@@ -460,7 +461,7 @@ def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> 
 
 def _run_search(job: Job, trials: int | None, folder) -> int:
     search: Search = job.task
-    path = store.search_path(search, folder)
+    path = results.search_path(search, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     n_iter = min(SEARCH_TRIALS[job.dataset], trials or 10**9)
     with RowStore(path, ("trial", "fold")).claim({"trial": -1, "fold": -1}) as mine:
@@ -494,14 +495,14 @@ def _tune_ncd_sc(problem: NCDProblem, setting: str, n_iter: int, rows: RowStore)
 def _run_trials_on_novel(job: Job, folder) -> int:
     """Train a search's trials with no class hidden, and score them on the novel test rows, known k."""
     search: Search = job.task
-    rows = store.run_store(folder)
+    rows = results.run_store(folder)
     problem = load_problem(job.dataset)
     method, fixed, _ = SEARCHES[search.method]
     cell = {"table": CORRELATION, "dataset": job.dataset, "method": search.method, "setting": "known"}
     with _seeds_to_measure(rows, cell | {"origin": "searched", "variant": ""}, job) as seeds:
         if not seeds:
             return 0
-        trials = store.load_trials(search, folder).set_index("trial").loc[seeds]
+        trials = results.load_trials(search, folder).set_index("trial").loc[seeds]
         k = len(problem.novel_classes)
         estimator = protocols.ESTIMATORS[method](n_clusters=k, verbose=False, **fixed)
         began = time.perf_counter()
