@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 from tqdm.auto import tqdm
 
 import ncdlib
 from ncdlib._io.checks import one_known_class_allowed
+from ncdlib._io.processes import as_they_come, end_with_parent, one_thread
 from ncdlib._io.row_store import RowStore
 from ncdlib.evidence import experiments, protocols, results
 from ncdlib.evidence.compare import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
@@ -28,7 +29,6 @@ from ncdlib.evidence.paper import PAPER_DATA, paper_results
 from ncdlib.methods.spectral import NCDSpectralClustering
 from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
-from ncdlib.selection.search import end_with_parent, one_thread
 
 INDEX_NAMES = {
     "silhouette": "Silhouette (PBN latent space)",
@@ -245,11 +245,12 @@ def reproduce(
     After `deadline` (in the seconds of `time.time`), nothing new is started.
     """
     results.results_folder(folder).mkdir(parents=True, exist_ok=True)
-    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
-        delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs
-    )
+    calls = (delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs)
     n_rows = 0
-    with tqdm(total=len(jobs), desc="measuring", disable=not verbose) as progress:
+    with (
+        as_they_come(calls, n_jobs, batch_size=1, pre_dispatch="n_jobs") as work,
+        tqdm(total=len(jobs), desc="measuring", disable=not verbose) as progress,
+    ):
         for n, label in work:
             n_rows += n
             progress.set_postfix_str(label)
@@ -443,7 +444,7 @@ def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> 
     problem = load_problem(search.dataset)
     estimator = protocols.ESTIMATORS[method](verbose=False, **fixed)
     n_features = problem.X.shape[1]
-    return HiddenClassSearchCV(
+    return HiddenClassSearchCV.paper(
         estimator,
         space(n_features),
         n_iter=n_iter,

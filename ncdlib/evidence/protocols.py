@@ -174,7 +174,7 @@ def hidden_score(method: str):
 
     def measure(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
         began = time.perf_counter()
-        search = HiddenClassSearchCV(
+        search = HiddenClassSearchCV.paper(
             ESTIMATORS[method](verbose=False),
             {name: [value] for name, value in params.items()},
             n_iter=max(seeds) + 1,  # the trials differ in nothing but their seeds
