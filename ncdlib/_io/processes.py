@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -62,8 +63,13 @@ def as_they_come(jobs: Iterable[Any], n_jobs: int | None, **options: Any) -> Ite
     """
     with _ctrl_c_held_back():
         results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", **options)(jobs)
-    with closing(results):  # after an exception, workers stop now, not when nobody refers to the generator any more
-        yield results
+    try:
+        with closing(results):  # after an exception, workers stop now, not when nobody refers to the generator any more
+            yield results
+    except BaseException:
+        # The pool's semaphores go now, too: freed while the interpreter ends, they may be reported as leaked.
+        gc.collect()
+        raise
 
 
 @contextmanager

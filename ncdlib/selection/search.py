@@ -26,7 +26,16 @@ from ncdlib.selection.hidden_classes import HiddenClassFold, HiddenClassKFold
 from ncdlib.selection.race import DOZEN_THEN_FOUR, Race, Vote, best_trials, check_race, judged, vote
 from ncdlib.selection.scoring import ALONE, SETTINGS, Scoring, check_scoring, column_of
 from ncdlib.selection.search_results import SearchResults
-from ncdlib.selection.worker import REFIT, Protocol, Trial, can_cluster_alone, configure, run_unit, seed_of
+from ncdlib.selection.worker import (
+    REFIT,
+    Protocol,
+    Trial,
+    can_cluster_alone,
+    collapse_is_no_news,
+    configure,
+    run_unit,
+    seed_of,
+)
 
 
 def _refitted_has(name: str) -> Callable[[HiddenClassSearchCV], bool]:
@@ -270,6 +279,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.vote_: Vote | None = None
         with (
             one_thread(),  # held here, too: of workers that are threads, the first to end would lift it for the others
+            collapse_is_no_news(),
             tqdm(
                 total=len(trials) * len(folds), initial=results.n_done(n_seeds), desc="search", disable=not self.verbose
             ) as progress,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.model_selection import ParameterSampler
 
@@ -26,6 +29,14 @@ from ncdlib.selection.scoring import ALONE, Scoring, column_of, columns
 SAMPLE, FIT, REFIT = range(3)  # what a seed is for
 VISIBLE = "visible_acc"
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)  # some corners of a search space do diverge
+
+
+@contextmanager
+def collapse_is_no_news() -> Iterator[None]:
+    """Fewer different rows than clusters, of which k-means warns: the trial's score says it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def seed_of(random_state: int, *key: int) -> int:
@@ -106,7 +117,7 @@ def run_unit(
 ) -> list[dict[str, Any]]:
     """Train and score in one fold some trials, each with the number of its repeat: a row for each."""
     end_with_parent()
-    with one_thread(), one_known_class_allowed():
+    with one_thread(), one_known_class_allowed(), collapse_is_no_news():
         y = codes.copy()
         y[fold.hidden] = UNLABELED
         params = [trial.params for trial, _ in runs]
