@@ -162,7 +162,7 @@ def test_a_race_that_is_none(problem, wrong):
         make_race(race=wrong).fit(problem.X, problem.y)
 
 
-# -- files of ncdlib 0.1 ---------------------------------------------------------------------------------------------
+# -- files of an earlier version ---------------------------------------------------------------------------------------------
 
 
 BASELINE = experiments.Search("Baseline", "pendigits", "known")
@@ -181,7 +181,7 @@ def test_a_stored_search_is_still_that_of_the_paper(tmp_path, monkeypatch):
     assert path.read_bytes() == before
     with pytest.raises(ValueError, match="written by another search .*different scoring"):
         found.set_params(scoring="acc").fit(problem.X, problem.y)
-    with pytest.raises(ValueError, match="written by ncdlib 0.1, which had no race"):
+    with pytest.raises(ValueError, match="written before there were races"):
         found.set_params(scoring="ari", race=RACE).fit(problem.X, problem.y)
 
 

@@ -80,7 +80,9 @@ def load_trials(search: Search, folder: str | os.PathLike | None = None) -> pd.D
     if not path.is_file():
         return pd.DataFrame(columns=columns)
     rows = RowStore(path, ("trial", "fold")).rows().sort_values(["trial", "fold"])
-    rows = rows.rename(columns={"ari_known": "score_known", "ari_estimated": "score_estimated"})  # since ncdlib 0.2
+    rows = rows.rename(
+        columns={"ari_known": "score_known", "ari_estimated": "score_estimated"}
+    )  # as newer files have it
     # Not what is on the disk: a search that was stopped after its first fold has no complete trial.
     n_folds = 1 if search.method == NCD_SC else ncdlib.DATASETS[search.dataset].n_splits
     trials: list[dict[str, Any]] = []

@@ -244,9 +244,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
         fingerprint = self._fingerprint(protocol, X_checked, codes, folds)
         results = SearchResults(self.store, *fingerprint, self.n_iter, len(folds), protocol.scoring)
         if results.is_old and check_race(self.race):
-            raise ValueError(
-                f"{self.store} was written by ncdlib 0.1, which had no race: give another file or race=None"
-            )
+            raise ValueError(f"{self.store} was written before there were races: give another file, or race=None")
         n_seeds = self._run(X_checked, codes, protocol, folds, trials, results)
         self.cv_results_ = results.table(trials, n_seeds, protocol.setting, self.vote_)
         scores = self.cv_results_["mean_test_score"]
@@ -433,7 +431,7 @@ class HiddenClassSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _fingerprint(
         self, protocol: Protocol, X: NDArray, codes: NDArray, folds: Sequence[HiddenClassFold]
     ) -> tuple[dict[str, str], dict[str, str]]:
-        """What a stored result depends on, in parts, so that a refusal can say what differs; and as ncdlib 0.1 had it.
+        """What a stored result depends on, in parts, so that a refusal can say what differs; and as it was once.
 
         Every named score is stored, so it does not matter which of them ranks; there, only that one was.
         """

@@ -21,7 +21,7 @@ KEY = ("trial", "fold", "seed")
 class SearchResults:
     """What is measured so far.
 
-    A file of ncdlib 0.1 has one seed, and one score in each setting: it is read, and goes on, as it is.
+    A file of an earlier version has one seed, and one score in each setting: it is read, and goes on, as it is.
     """
 
     def __init__(
