@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from multiprocessing import current_process, resource_tracker
 from typing import Any
 
@@ -61,10 +61,13 @@ def as_they_come(jobs: Iterable[Any], n_jobs: int | None, **options: Any) -> Ite
     ...     sorted(results)
     [0, 1, 2]
     """
-    with _ctrl_c_held_back():
-        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", **options)(jobs)
     try:
-        with closing(results):  # after an exception, workers stop now, not when nobody refers to the generator any more
+        with ExitStack() as stack:
+            with _ctrl_c_held_back():
+                results = Parallel(n_jobs=n_jobs, return_as="generator_unordered", **options)(jobs)
+                # After an exception, also one that was held back: workers stop now, not when nobody refers to the
+                # generator any more.
+                stack.enter_context(closing(results))
             yield results
     except BaseException:
         # The pool's semaphores go now, too: freed while the interpreter ends, they may be reported as leaked.
