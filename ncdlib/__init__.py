@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "problem": ["NCDProblem"],
         "metrics": ["clustering_accuracy", "evaluate"],
-        "datasets": ["DATASETS", "load_dataset", "make_ncd_blobs"],
+        "datasets": ["DATASETS", "load_dataset", "load_table", "make_ncd_blobs"],
         "clustering.validity": ["KEstimate", "estimate_n_clusters"],
         "methods.base": ["load"],
         "methods.kmeans": ["NCDKMeans"],

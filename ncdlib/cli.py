@@ -12,15 +12,18 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import ncdlib
+
+if TYPE_CHECKING:
+    from ncdlib.datasets import DatasetInfo
 
 app = typer.Typer(
     help="Novel class discovery in tabular data.",
@@ -61,23 +64,37 @@ def data(
     download: Annotated[bool, typer.Option(help="Download the files that are missing.")] = False,
     data_home: Annotated[Path | None, typer.Option(help="A folder to look in first.")] = None,
 ) -> None:
-    """List the data sets: which files they need, where these are, and whether they are the original."""
-    from ncdlib.datasets import DATASETS, archive_url, cache_dir, find_files, get_files, get_info, identify
+    """List the data sets: what comes with the package, which files are on this computer, what must be downloaded.
+
+    With names, show what they are, whom to cite, and their licence. Files on this computer are used instead of what
+    comes with the package.
+    """
+    from ncdlib.datasets import DATASETS, find_files, get_files, get_info, uses_board
 
     infos = [get_info(name) for name in names or DATASETS]
     for info in infos:
-        typer.echo(f"{info.name}: {info.title}")
+        typer.echo(info if names else f"{info.name}: {info.title}")
         if not info.files:
-            typer.echo(f"  {info.source}")
-            continue
-        paths = get_files(info, data_home) if download else find_files(info, data_home)
-        for file in info.files:
-            path = paths[file.name]
-            state = "missing" if path is None else f"{path}: {identify(file, path)[1] or 'NOT THE ORIGINAL'}"
-            typer.echo(f"  {file.name}  {state}")
-        if None in paths.values():
-            typer.echo(f"  to get what is missing: ncd data {info.name} --download")
-            typer.echo(f"  or put the files of {archive_url(info)} into {cache_dir() / info.name}")
+            typer.echo(f"  on board: {info.source}")
+        elif uses_board(info, data_home) and not (download and names and info.archive):
+            typer.echo(f"  on board ({info.on_board.size:,} bytes), no file is needed")
+        else:
+            _show_files(info, get_files(info, data_home) if download else find_files(info, data_home))
+
+
+def _show_files(info: DatasetInfo, paths: Mapping[str, Path | None]) -> None:
+    from ncdlib.datasets import archive_url, cache_dir, identify
+
+    for file in info.files:
+        path = paths[file.name]
+        state = "missing" if path is None else f"{path}: {identify(file, path)[1] or 'NOT THE ORIGINAL'}"
+        typer.echo(f"  {file.name}  {state}")
+    if None in paths.values():
+        size = sum(file.size for file in info.files if paths[file.name] is None)
+        what = f"the files of {archive_url(info)}" if info.archive else "all of these files"
+        if info.archive:
+            typer.echo(f"  to get what is missing ({size / 1e6:,.1f} MB unpacked): ncd data {info.name} --download")
+        typer.echo(f"  {'or ' * bool(info.archive)}put {what} into {cache_dir() / info.home}")
 
 
 def _check_writable(path: Path, others: list[Path]) -> None:

@@ -1,9 +1,11 @@
 """What all tests share.
 
-Three things are not on every machine. A test that needs one says so, and is skipped where it is missing:
+Four things are not on every machine. A test that needs one says so, and is skipped where it is missing:
 
 ``@pytest.mark.needs_data("letter", "human")``
-    The UCI files of these data sets in ``$NCDLIB_DATA`` (``digits`` is always there and needs no mark).
+    These data sets: on board, or their files in ``$NCDLIB_DATA``.
+``@pytest.mark.needs_files("letter")``
+    The files of these data sets in ``$NCDLIB_DATA``, though they are on board.
 ``@pytest.mark.needs_chromium``
     The browser.
 ``@pytest.mark.needs_site``
@@ -19,6 +21,8 @@ from pathlib import Path
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+
+from ncdlib import DATASETS
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -40,10 +44,14 @@ def chapters_of(caption: str | None = None) -> list[str]:
 
 
 def missing_data(*names: str) -> str | None:
+    return missing_files(*(name for name in names if not DATASETS[name].on_board))
+
+
+def missing_files(*names: str) -> str | None:
     home = os.environ.get("NCDLIB_DATA")
-    if not home:
+    if names and not home:
         return "NCDLIB_DATA is not set"
-    absent = [name for name in names if not (Path(home) / name).is_dir()]
+    absent = [name for name in names if not Path(home, DATASETS[name].home).is_dir()]
     return f"{home} has no folder for {', '.join(absent)}" if absent else None
 
 
@@ -55,7 +63,12 @@ def missing_site() -> str | None:
     return None if (SITE / "index.html").is_file() else "the book is not built: run make book"
 
 
-NEEDS = {"needs_data": missing_data, "needs_chromium": missing_chromium, "needs_site": missing_site}
+NEEDS = {
+    "needs_data": missing_data,
+    "needs_files": missing_files,
+    "needs_chromium": missing_chromium,
+    "needs_site": missing_site,
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from ncdlib.datasets import DATASETS, find_files
+from ncdlib.datasets import DATASETS, is_here
 from ncdlib.evidence import measure
 from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
 from ncdlib.evidence.compare import ORIGINS, compare_with_paper, show_table, within_tolerance
@@ -196,7 +196,7 @@ def rerun(
     variant: str = "",
     folder: str | os.PathLike | None = None,
 ) -> pd.DataFrame:
-    """Measure a cell again where its data files are on this computer; elsewhere say what is needed.
+    """Measure a cell again where its data are on board or on this computer; elsewhere say what is needed.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def rerun(
     columns:
     ...['origin', 'metric', 'runs', 'paper', 'stored', 'now', 'same']
     """
-    if None in find_files(DATASETS[dataset]).values():
+    if not is_here(DATASETS[dataset]):
         print(f"The files of {dataset} are not on this computer. To get them: ncd data {dataset} --download")
         return pd.DataFrame(columns=["origin", "metric", "runs", "paper", "stored", "now", "same"])
     cell = measure.verify(table, dataset, method, runs=runs, variant=variant, folder=folder).round(1)
