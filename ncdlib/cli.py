@@ -75,10 +75,12 @@ def data(
     for info in infos:
         typer.echo(info if names else f"{info.name}: {info.title}")
         if not info.files:
-            typer.echo(f"  on board: {info.source}")
+            typer.echo("  no file is needed" if names else f"  {info.source}")
         elif uses_board(info, data_home) and not (download and names and info.archive):
             typer.echo(f"  on board ({info.on_board.size:,} bytes), no file is needed")
         else:
+            if info.on_board:
+                typer.echo("  on board, but these files are used:")
             _show_files(info, get_files(info, data_home) if download else find_files(info, data_home))
 
 

@@ -15,7 +15,7 @@ from ncdlib.datasets.readers import Arrays
 from ncdlib.datasets.registry import DataFile
 
 FOLDER = Path(__file__).with_name("arrays")
-DECIMALS = "decimals_of_"  # followed by the name of an array: it is integers, to be divided by 10 to this power
+DECIMALS = "decimals_of_"  # and the name of an array: its columns are integers, to be divided by 10 to these powers
 
 
 def load(file: DataFile) -> Arrays:
@@ -53,7 +53,8 @@ def unpack(packed: Arrays) -> Arrays:
     arrays = {name: array for name, array in packed.items() if not name.startswith(DECIMALS)}
     for name, array in arrays.items():
         if DECIMALS + name in packed:
-            arrays[name] = np.ascontiguousarray(array, dtype=np.float64) / 10.0 ** packed[DECIMALS + name]
+            powers = 10 ** packed[DECIMALS + name].astype(np.int64)
+            arrays[name] = np.ascontiguousarray(array, dtype=np.float64) / powers
         elif array.dtype.kind in "iu":
             arrays[name] = np.ascontiguousarray(array, dtype=np.int64)
     return arrays

@@ -19,6 +19,8 @@ from ncdlib.datasets.on_board import DECIMALS, FOLDER, unpack
 from ncdlib.datasets.readers import Arrays
 from ncdlib.datasets.registry import DataFile, get_info
 
+INTEGERS = (np.uint8, np.int8, np.uint16, np.int16, np.int32, np.int64)
+
 
 def pack(arrays: Arrays) -> Arrays:
     """Write every number as an integer, as small as it can be, where that loses nothing.
@@ -29,31 +31,34 @@ def pack(arrays: Arrays) -> Arrays:
     >>> from ncdlib.datasets.on_board import unpack
     >>> from ncdlib.datasets.pack import pack
     >>> packed = pack({"X": np.array([[0.25, 3.0], [-1.5, 7.0]])})
-    >>> packed["X"].dtype, packed["decimals_of_X"]
-    (dtype('int16'), array(2, dtype=int8))
+    >>> packed["X"].tolist(), packed["X"].dtype, packed["decimals_of_X"].tolist()
+    ([[25, 3], [-150, 7]], dtype('int16'), [2, 0])
     >>> unpack(packed)["X"].tolist()
     [[0.25, 3.0], [-1.5, 7.0]]
     """
     packed = {}
     for name, array in arrays.items():
         if array.dtype.kind == "f":
-            decimals = next((n for n in range(10) if _same_bits(_scaled(array, n) / 10**n, array)), None)
-            if decimals is not None:
-                array = _scaled(array, decimals).astype(np.int64)
-                packed[DECIMALS + name] = np.int8(decimals)
+            decimals = [_decimals(column) for column in array.T]
+            if None not in decimals:
+                array = np.rint(array * 10 ** np.array(decimals)).astype(np.int64)
+                packed[DECIMALS + name] = np.array(decimals, dtype=np.int8)
         if array.dtype.kind == "i":
-            array = array.astype(np.result_type(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))
+            limits = ((dtype, np.iinfo(dtype)) for dtype in INTEGERS)
+            array = array.astype(next(d for d, limit in limits if limit.min <= array.min() <= array.max() <= limit.max))
         packed[name] = np.asfortranarray(array)  # column by column, which compresses better
     return packed
 
 
-def _scaled(array: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:
-    return np.rint(array * 10**decimals)
-
-
-def _same_bits(array: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
-    """Unlike ==, tell 0.0 from -0.0."""
-    return np.array_equal(array.view(np.int64), other.view(np.int64))
+def _decimals(column: NDArray[np.float64]) -> int | None:
+    """Return how many decimals the numbers have, or None if they are not integers divided by a power of ten."""
+    largest = float(np.abs(column).max())
+    for decimals in range(10):
+        if largest * 10**decimals < 2**53:  # up to here, every integer is a float
+            integers = np.rint(column * 10**decimals).astype(np.int64)
+            if (integers / 10**decimals).tobytes() == column.tobytes():  # unlike ==, this tells 0.0 from -0.0
+                return decimals
+    return None
 
 
 def write(arrays: Arrays, path: Path) -> DataFile:

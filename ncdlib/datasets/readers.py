@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -124,19 +123,20 @@ def read_census(paths: Paths) -> Arrays:
     return {"X": table.to_numpy(), "y": y.to_numpy(), "feature_names": np.array(table.columns, dtype=str)}
 
 
-# Round trip: pandas' own way to read decimals is quicker, and may be wrong in the last bit.
-_read_decimals = partial(pd.read_csv, float_precision="round_trip")
+def _decimals(table: pd.DataFrame) -> NDArray[np.float64]:
+    """Turn text into numbers as Python does: pandas' own way is quicker, and may be wrong in the last bit."""
+    return table.to_numpy(object).astype(np.float64)
 
 
 def read_steel(paths: Paths) -> Arrays:
-    table = _read_decimals(paths["steel_plates_faults.csv"])
+    table = pd.read_csv(paths["steel_plates_faults.csv"], dtype=str)
     names = [name if name in table else f"{name}_Fault" for name in STEEL]
-    faults = table[names].to_numpy()
+    faults = _decimals(table[names])
     if not np.all(faults.sum(axis=1) == 1):
         raise ValueError("a row of steel_plates_faults.csv has no fault, or more than one")
     table = table.drop(columns=names)
     return {
-        "X": table.to_numpy(np.float64),
+        "X": _decimals(table),
         "y": faults.argmax(axis=1),
         "feature_names": np.array(table.columns, dtype=str),
     }
@@ -144,9 +144,9 @@ def read_steel(paths: Paths) -> Arrays:
 
 def _read_labelled(path: Path, label: str, classes: list[str], drop: tuple[str, ...] = ()) -> Arrays:
     """Read a table with a header, whose classes are text."""
-    table = _read_decimals(path).drop(columns=list(drop))
+    table = pd.read_csv(path, dtype=str).drop(columns=list(drop))
     y = _codes(table.pop(label), classes)
-    return {"X": table.to_numpy(np.float64), "y": y, "feature_names": np.array(table.columns, dtype=str)}
+    return {"X": _decimals(table), "y": y, "feature_names": np.array(table.columns, dtype=str)}
 
 
 def _codes(column: pd.Series, names: list[str]) -> NDArray[np.int64]:
@@ -171,7 +171,7 @@ def read_segment(paths: Paths) -> Arrays:
 def read_nslkdd(paths: Paths) -> Arrays:
     columns = [*NSLKDD_COLUMNS, "attack", "difficulty"]  # the last one is about other people's classifiers
     parts = {
-        suffix: _read_decimals(paths[file], header=None, names=columns).drop(columns="difficulty")
+        suffix: pd.read_csv(paths[file], header=None, names=columns, dtype=str).drop(columns="difficulty")
         for suffix, file in (("", "KDDTrain+_20Percent.txt"), ("_test", "KDDTest+.txt"))
     }
     arrays = {"feature_names": np.array(NSLKDD_COLUMNS)}
@@ -182,4 +182,4 @@ def read_nslkdd(paths: Paths) -> Arrays:
         arrays[CATEGORIES + column] = np.array(names)
         for table in parts.values():
             table[column] = _codes(table[column], names)
-    return arrays | {f"X{suffix}": table.to_numpy(np.float64) for suffix, table in parts.items()}
+    return arrays | {f"X{suffix}": _decimals(table) for suffix, table in parts.items()}

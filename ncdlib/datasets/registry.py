@@ -158,7 +158,7 @@ _STEEL = DatasetInfo(
     n_hidden=2,
     n_splits=3,
     read=readers.read_steel,
-    on_board=DataFile("steel.npz", 111_398, "bbb5268d9ee11f348d177c7975f8bae7ff2a78cbb6162b67ad022e25b0942a3f"),
+    on_board=DataFile("steel.npz", 87_978, "0ada98afd20c4dc06203946206689574ccd5718d93eba8af9a2ecf039bcd74f9"),
     files=(
         DataFile(
             "steel_plates_faults.csv", 305_422, "20825a4f48de8fd9aba03200093a0bcf79091e7151788573c04ac374215c52b2"
@@ -195,7 +195,7 @@ _NSLKDD = DatasetInfo(
     n_hidden=5,
     n_splits=5,
     read=readers.read_nslkdd,
-    on_board=DataFile("nslkdd.npz", 914_056, "43cd006d8b80924354d339a4a81683f5ada636338185bf6164cfd18dbf24e506"),
+    on_board=DataFile("nslkdd.npz", 803_058, "f96c196483c9561e89c7eaace5d547a4528ff3b9f8a89096e9a948c555c8842d"),
     files=(
         DataFile(
             "KDDTrain+_20Percent.txt", 3_822_033, "1a1559ff163a1dfa7ad1fba6b00ac6a408cc16741588831b66f043b918881e53"
@@ -279,7 +279,7 @@ DATASETS: dict[str, DatasetInfo] = {
             read=readers.read_letter,
             archive="59/letter+recognition.zip",
             on_board=DataFile(
-                "letter.npz", 164_898, "dec34b35be84040bb79edfade07afc1cd1bf1034388583419fac75bbd6d2358e"
+                "letter.npz", 164_903, "deee32ebe1bde0c4a7967eb08427716bcb53291d84b05d72a31acf8cbeb5b2ed"
             ),
             files=(
                 DataFile(
@@ -309,7 +309,7 @@ DATASETS: dict[str, DatasetInfo] = {
             read=readers.read_pendigits,
             archive="81/pen+based+recognition+of+handwritten+digits.zip",
             on_board=DataFile(
-                "pendigits.npz", 143_536, "993fc5d64844fa288fd12d4213410e5885ad3d7641f4523c9678237a04fd6e2d"
+                "pendigits.npz", 143_546, "67462b67c348ed9af732689b9c52cf1c4d70b6996f056c8dc0a190b9b77f95fb"
             ),
             files=(
                 DataFile("pendigits.tra", 502_098, "e2b9eb9f0d0467e2b64a4816a3420edf2b8043447576f4b84337aba44a9f97d3"),
@@ -358,7 +358,7 @@ DATASETS: dict[str, DatasetInfo] = {
             n_splits=5,
             read=readers.read_mfeat,
             archive="72/multiple+features.zip",
-            on_board=DataFile("mfeat.npz", 497_605, "ff44d6d323416cc40dd1f0e51cb9a593a4ecf413f8d2f5a008257e2539f31e20"),
+            on_board=DataFile("mfeat.npz", 497_611, "e02a2686b66d603a3f6889a546935b12d7f6e6ec48fbc67875ec2c3dd66f6b83"),
             files=(
                 DataFile("mfeat-fac", 2_162_000, "83be9bc9fd50c6dd0b0532f6b6101956f1cf51c71b33f22d3f0cd2b5befb31b5"),
             ),
@@ -381,7 +381,7 @@ DATASETS: dict[str, DatasetInfo] = {
             read=readers.read_optdigits,
             archive="80/optical+recognition+of+handwritten+digits.zip",
             on_board=DataFile(
-                "optdigits.npz", 142_480, "fe0de2f252d19f6019c7e676d5d98f125cc3bb4ff4b32713f07c9fe11de5b02a"
+                "optdigits.npz", 142_490, "2a5dc510d775dbdd63a69fe623e129d66e54da1871861a4f15c5bd7a86cbcf87"
             ),
             files=(
                 DataFile("optdigits.tra", 563_639, "e1b683cc211604fe8fd8c4417e6a69f31380e0c61d4af22e93cc21e9257ffedd"),
@@ -472,7 +472,7 @@ DATASETS: dict[str, DatasetInfo] = {
             n_hidden=2,
             n_splits=5,
             read=readers.read_vowel,
-            on_board=DataFile("vowel.npz", 20_030, "8eb88505b4edd3febea91376e54dc4f12dc8ddf0f52d3c0c6347da9d4e2331ca"),
+            on_board=DataFile("vowel.npz", 16_120, "f914806a25d9a23100b0abc14b1f9e86ea2b2c150fa58fd7a20a175839e633ad"),
             files=(DataFile("vowel.csv", 67_586, "a994bb4b8cdb6d1be5dbe57c54116fcd611bfd4b3aaedb78607b37cb86ee8f31"),),
             test_size=0.3,
             stratify=True,
@@ -492,7 +492,7 @@ DATASETS: dict[str, DatasetInfo] = {
             n_splits=2,
             read=readers.read_vehicle,
             on_board=DataFile(
-                "vehicle.npz", 18_035, "a12d35ea643261ce74dd6c02655a774a844862db7fe5fc612545ebd3906ae011"
+                "vehicle.npz", 18_040, "36882b4229292e3ee5efc4bae4981e394cbc0ba957df5bc8b020f16a8344431a"
             ),
             files=(
                 DataFile("vehicle.csv", 57_003, "6ac6c57691c9db640e54a973cde46928366b77b20b9f06341c66cc5a8bcf14c5"),
