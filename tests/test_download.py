@@ -21,7 +21,8 @@ import pytest
 from faults import full_disk, read_only
 
 from ncdlib import DATASETS, load_dataset
-from ncdlib.datasets import DataFile, DataFileError, _fetch, archive_url, get_files
+from ncdlib.datasets import DataFile, DataFileError, archive_url, get_files
+from ncdlib.datasets.files import _fetch
 
 ROWS = "".join(f"{row % 10},{row},{row % 7}\n" for row in range(150_000)).encode()
 URL = "/1/toy.zip"

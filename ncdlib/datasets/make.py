@@ -137,8 +137,10 @@ def load_table(
     --------
     >>> from ncdlib.datasets import load_table
     >>> X, y, y_true = load_table("nslkdd")
-    >>> X[["protocol_type", "src_bytes", "serror_rate"]].iloc[0].tolist()
-    ['tcp', 0, 1.0]
+    >>> X[["protocol_type", "src_bytes", "serror_rate"]].head(2)
+      protocol_type  src_bytes  serror_rate
+    0           udp         28          0.0
+    1           tcp          0          1.0
     >>> int(y.isna().sum()), y_true[y.isna()].nunique()
     (2570, 8)
     """
