@@ -21,6 +21,9 @@ from typing import Annotated
 import typer
 
 import ncdlib
+from ncdlib.methods.registry import DISCOVERING, METHODS
+
+METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
 
 app = typer.Typer(
     help="Novel class discovery in tabular data.",
@@ -94,7 +97,7 @@ def discover(
     label_column: Annotated[str, typer.Option(help="The column with the known classes; missing or -1: to discover.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table with labels here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page that explains the classes here.")] = None,
-    method: Annotated[str, typer.Option(help="pbn, baseline, tabularncd, ncd_kmeans or ncd_sc.")] = "pbn",
+    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "pbn",
     trials: Annotated[int, typer.Option(min=0, help="Hyperparameter sets to try.")] = 20,
     clusters: Annotated[int | None, typer.Option(min=1, help="The number of classes, if you know it.")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,

@@ -22,6 +22,7 @@ from scipy.stats import studentized_range
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.metrics.pairwise import euclidean_distances
 
+from ncdlib.methods.registry import METHODS
 from ncdlib.problem import NCDProblem
 
 if TYPE_CHECKING:
@@ -29,16 +30,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from IPython.display import HTML
 
-# One colour a method in every figure. Methods that grow out of each other share a hue.
-PALETTE = {
-    "k-means": "#9aa5b1",
-    "NCD k-means": "#4c5c6c",
-    "SC": "#8fc1b5",
-    "NCD SC": "#1d7a68",
-    "Baseline": "#c9a227",
-    "TabularNCD": "#7a5195",
-    "PBN": "#d1495b",
-}
+# One colour for each method in every figure.
+PALETTE = {method.label: method.color for method in METHODS.values()}
 
 # Known classes: muted blues and greys. Novel classes: warm. Taken in order, and again from the start.
 KNOWN_COLORS = ("#3d5a80", "#8d99ae", "#5c7c9c", "#b0bccb", "#6b7a8f", "#98b4d4", "#4a5568", "#cbd5e0")

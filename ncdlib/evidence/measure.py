@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 import ncdlib
 from ncdlib._io.checks import one_known_class_allowed
 from ncdlib._io.row_store import RowStore
+from ncdlib.clustering.validity import VALIDITY_INDICES
 from ncdlib.evidence import experiments, protocols, results
 from ncdlib.evidence.compare import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
 from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search, load_problem
@@ -30,14 +31,7 @@ from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
 from ncdlib.selection.search import end_with_parent, one_thread
 
-INDEX_NAMES = {
-    "silhouette": "Silhouette (PBN latent space)",
-    "calinski_harabasz": "CH (PBN latent space)",
-    "dunn": "Dunn (PBN latent space)",
-    "km_acc": "KM ACC (PBN latent space)",
-    "davies_bouldin": "Davies-B. (PBN latent space)",
-    "elbow": "Elbow (PBN latent space)",
-}
+INDEX_NAMES = {name: f"{VALIDITY_INDICES[name].paper_name} (PBN latent space)" for name in protocols.PAPER_INDICES}
 CORRELATION = "letter_corr"  # the figure's label; seed is the number of the trial
 
 

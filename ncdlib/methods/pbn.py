@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from ncdlib.clustering.embedding import S_MIN
 from ncdlib.methods import engine
 from ncdlib.methods.deep import DeepNCD, Loss, ProjectionNCD
 
@@ -85,7 +86,7 @@ class PBN(ProjectionNCD):
         epochs: int = 200,
         batch_size: int = 512,
         clusterer: str = "kmeans",
-        s_min: float = 0.6,
+        s_min: float = S_MIN,
         n_components: int | None = None,
         sigma_rule: str = "paper",
         reconstruction: str = "sum",
