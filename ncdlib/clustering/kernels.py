@@ -170,7 +170,7 @@ def spanning_tree(n_rows: int, distances_from: Callable[[int], NDArray]) -> tupl
     return ends, lengths
 
 
-def diameter(X: NDArray) -> float:
+def largest_distance(X: NDArray) -> float:
     """Return the largest distance between two rows."""
     step = max(1, BLOCK_ENTRIES // len(X))
     blocks = (euclidean_distances(X[i : i + step], X[i:]).max() for i in range(0, len(X), step))

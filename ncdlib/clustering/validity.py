@@ -15,7 +15,7 @@ from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score
 from sklearn.utils import check_consistent_length, check_random_state
 
 from ncdlib._io.checks import check_index, check_positive, check_rows, encode_labels
-from ncdlib.clustering.kernels import diameter, silhouette_scores, spanning_tree
+from ncdlib.clustering.kernels import largest_distance, silhouette_scores, spanning_tree
 from ncdlib.clustering.many_kmeans import many_k_means
 from ncdlib.metrics import clustering_accuracy
 from ncdlib.problem import UNLABELED
@@ -277,7 +277,7 @@ def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.floa
         between = labels[ends[:, 0]] != labels[ends[:, 1]]
         if not between.any():
             raise ValueError("the Dunn index needs at least two clusters")
-        diameter = max(diameter(X[labels == cluster]) for cluster in np.unique(labels))
+        diameter = max(largest_distance(X[labels == cluster]) for cluster in np.unique(labels))
         scores.append(lengths[between].min() / diameter if diameter > 0 else np.inf)
     return np.array(scores)
 
