@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,6 @@ from ncdlib.problem import UNLABELED
 UNLABELED_TEXT = ("-1", "-1.0", "", "nan")
 LEVELS = 16  # a column that has fewer different values in the precision of the computation has lost what it says
 NO_NUMBERS = "encode it as numbers, leave it out, or use ncdlib.discover, which encodes categories"
-
-min_known_classes = ContextVar("min_known_classes", default=2)
-
-
-@contextmanager
-def one_known_class_allowed() -> Iterator[None]:
-    """Let estimators learn from a single known class: hiding two of three, as the paper does, leaves no more."""
-    token = min_known_classes.set(1)
-    try:
-        yield
-    finally:
-        min_known_classes.reset(token)
 
 
 def check_rows(
@@ -156,6 +143,26 @@ def check_positive(**values: int) -> None:
     for name, value in values.items():
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer, got {value!r}")
+
+
+def check_number(name: str, value: float, interval: str, *, integer: bool = False) -> None:
+    """Raise a ValueError unless a value is a number, or an integer, in an interval such as "[0, 1)".
+
+    Examples
+    --------
+    >>> from ncdlib._io.checks import check_number
+    >>> check_number("dropout", 0.5, "[0, 1)")
+    >>> check_number("dropout", 1, "[0, 1)")
+    Traceback (most recent call last):
+    ValueError: dropout must be a number in [0, 1), got 1
+    """
+    low, high = map(float, interval[1:-1].split(","))
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    inside = isinstance(value, kinds) and not isinstance(value, bool)
+    inside = inside and (value >= low if interval[0] == "[" else value > low)
+    inside = inside and (value <= high if interval[-1] == "]" else value < high)
+    if not inside:
+        raise ValueError(f"{name} must be {'an integer' if integer else 'a number'} in {interval}, got {value!r}")
 
 
 def check_seed(random_state: int | None) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ncdlib._io.checks import check_index, check_n_clusters, check_rows, encode_labels, min_known_classes
+from ncdlib._io.checks import check_index, check_n_clusters, check_rows, encode_labels
 from ncdlib.clustering.validity import INDICES
 from ncdlib.methods.saving import Savable
 from ncdlib.problem import UNLABELED
@@ -18,12 +18,18 @@ from ncdlib.problem import UNLABELED
 class NCDEstimator(Savable, ClusterMixin, BaseEstimator):
     """Base of all estimators: ``fit(X, y)`` where ``y == -1`` marks the rows to discover classes in.
 
-    After fit, ``labels_`` has one entry a row: the cluster of each unlabelled row, and -1 for labelled rows
+    After fit, ``labels_`` has one entry per row: the cluster of each unlabelled row, and -1 for labelled rows
     (they belong to a known class, not to a cluster).
 
     The same data and ``random_state`` give the same result to the last bit, on one machine and with the same number of
     threads. With another number of threads, sums are added up in another order: the learned space differs in its last
     bits, and now and then a row is in another cluster. ``OMP_NUM_THREADS=1``, set before Python starts, rules that out.
+
+    Attributes
+    ----------
+    min_known_classes : int
+        The fewest known classes that ``fit`` accepts, 2. A search that hides classes sets 1 on the copies it trains: of
+        three known classes with two hidden, as in the paper, one is left.
 
     Examples
     --------
@@ -43,6 +49,7 @@ class NCDEstimator(Savable, ClusterMixin, BaseEstimator):
     array([-1, -1,  0,  0])
     """
 
+    min_known_classes: int = 2
     _precision: ClassVar[DTypeLike] = np.float64  # of the computation
 
     def _check_fit(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray, NDArray[np.int64]]:
@@ -60,7 +67,7 @@ class NCDEstimator(Savable, ClusterMixin, BaseEstimator):
             raise ValueError("y has no unlabelled row: mark the rows to discover classes in with -1")
         if len(classes) == 0:
             raise ValueError("y has no labelled row: novel class discovery learns from known classes; label some rows")
-        if len(classes) < min_known_classes.get():
+        if len(classes) < self.min_known_classes:
             raise ValueError(f"y has a single known class ({str(classes[0])!r}): at least two are needed to learn from")
         self._check_n_clusters(n_unlabeled)
         self.classes_ = classes

@@ -1,4 +1,4 @@
-"""The baseline of Section 6.1: a classifier of the known classes, whose last hidden layer is clustered."""
+"""The baseline of Section 7.1: a classifier of the known classes, whose last hidden layer is clustered."""
 
 from __future__ import annotations
 

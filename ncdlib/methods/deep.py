@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from tqdm import tqdm
 
-from ncdlib._io.checks import check_n_clusters, encode_labels
+from ncdlib._io.checks import check_n_clusters, check_number, encode_labels
 from ncdlib.clustering.validity import KEstimate, estimate_n_clusters
 from ncdlib.methods import engine
 from ncdlib.methods.base import NCDEstimator
@@ -93,33 +93,12 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         }
 
     def _check_hyperparameters(self) -> None:
-        self._check_number("latent_dim", 1, np.inf, integer=True, optional=True)
-        self._check_number("lr", 0, np.inf, open_left=True)
-        self._check_number("dropout", 0, 1, open_right=True)
-        self._check_number("epochs", 1, np.inf, integer=True)
-        self._check_number("batch_size", 2, np.inf, integer=True)
-
-    def _check_number(
-        self,
-        name: str,
-        low: float,
-        high: float,
-        *,
-        integer: bool = False,
-        optional: bool = False,
-        open_left: bool = False,
-        open_right: bool = False,
-    ) -> None:
-        value = getattr(self, name)
-        if value is None and optional:
-            return
-        kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-        inside = isinstance(value, kinds) and not isinstance(value, bool)
-        inside = inside and (value > low if open_left else value >= low)
-        inside = inside and (value < high if open_right or np.isinf(high) else value <= high)
-        if not inside:
-            interval = f"{'(' if open_left else '['}{low}, {high}{')' if open_right or np.isinf(high) else ']'}"
-            raise ValueError(f"{name} must be {'an integer' if integer else 'a number'} in {interval}, got {value!r}")
+        if self.latent_dim is not None:
+            check_number("latent_dim", self.latent_dim, "[1, inf)", integer=True)
+        check_number("lr", self.lr, "(0, inf)")
+        check_number("dropout", self.dropout, "[0, 1)")
+        check_number("epochs", self.epochs, "[1, inf)", integer=True)
+        check_number("batch_size", self.batch_size, "[2, inf)", integer=True)
 
     # -- fitting --------------------------------------------------------------------------------------------------
 
@@ -183,6 +162,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         for name in sorted(names.intersection(self._shared)):
             raise ValueError(f"{name} must be the same for all models of fit_many: set it on the estimator itself")
         models = [clone(self).set_params(**p, random_state=seed) for p, seed in zip(params, random_states, strict=True)]
+        for model in models:
+            model.min_known_classes = self.min_known_classes
         if models:
             self._fit_models(models, X, y, fit_clusters=fit_clusters)
         return models

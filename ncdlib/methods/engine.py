@@ -35,7 +35,7 @@ WEIGHT_DECAY = 0.01
 
 @dataclass(frozen=True)
 class Mlp:
-    """A chain of linear layers with ReLU, batch normalisation and dropout between them (Section 6.1).
+    """A chain of linear layers with ReLU, batch normalisation and dropout between them (Section 7.1).
 
     Attributes
     ----------

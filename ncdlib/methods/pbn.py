@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from ncdlib._io.checks import check_number
 from ncdlib.clustering.embedding import S_MIN
 from ncdlib.methods import engine
 from ncdlib.methods.deep import DeepNCD, Loss, ProjectionNCD
@@ -121,7 +122,7 @@ class PBN(ProjectionNCD):
 
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
-        self._check_number("w", 0, 1)
+        check_number("w", self.w, "[0, 1]")
         if self.reconstruction not in ("sum", "mean"):
             raise ValueError(f"reconstruction must be 'sum' or 'mean', got {self.reconstruction!r}")
 

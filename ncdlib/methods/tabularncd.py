@@ -1,4 +1,4 @@
-"""TabularNCD, the method of Troisemaine et al. (2022), as the paper compares with it (Section 6.1)."""
+"""TabularNCD, the method of Troisemaine et al. (2022), as the paper compares with it (Section 7.1)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scipy import stats
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
+from ncdlib._io.checks import check_number
 from ncdlib.clustering.validity import estimate_n_clusters
 from ncdlib.methods import engine
 from ncdlib.methods.deep import DeepNCD, Loss
@@ -142,10 +143,10 @@ class TabularNCD(DeepNCD):
 
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
-        self._check_number("k_neighbors", 1, MAX_NEIGHBORS, integer=True)
-        self._check_number("pretrain_epochs", 0, np.inf, integer=True)
+        check_number("k_neighbors", self.k_neighbors, f"[1, {MAX_NEIGHBORS}]", integer=True)
+        check_number("pretrain_epochs", self.pretrain_epochs, "[0, inf)", integer=True)
         for name in ("top_k", "w1", "w2"):
-            self._check_number(name, 0, 1)
+            check_number(name, getattr(self, name), "[0, 1]")
 
     def _before_training(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64]) -> None:
         estimates: dict[str, int] = {}  # models that ask for the same index share its estimate
