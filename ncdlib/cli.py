@@ -104,12 +104,12 @@ def discover(
     store: Annotated[Path | None, typer.Option(help="A file to resume the search from.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     max_rows: Annotated[
-        int | None, typer.Option(min=1, help="Learn from a random sample of so many rows; 50,000 by default.")
+        int | None, typer.Option(min=1, help="Learn from a random sample of at most this many rows; 50,000 by default.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
 ) -> None:
-    """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
+    """Discover classes among the unlabelled rows of your own table, and say what they are."""
     import pandas as pd
 
     from ncdlib._io.files import atomic_write
@@ -167,7 +167,7 @@ def discover(
 
 @contextmanager
 def _one_line_when_stopped(message: str) -> Iterator[None]:
-    """Ctrl-C ends the command with one line that says what is kept."""
+    """Let Ctrl-C end the command with one line that says what is kept."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ tasks .* have been cancelled")  # joblib's word for the same
@@ -189,11 +189,11 @@ def reproduce(
     ] = None,
     datasets: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = "",
     methods: Annotated[str, typer.Option(help="Methods, separated by semicolons.")] = "",
-    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each search.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="At most so many runs of each cell.")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="At most this many trials of each search.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="At most this many runs of each cell.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing, and how long it may take.")] = False,
-    budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after so many minutes.")] = None,
+    budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after this many minutes.")] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Forget the runs of the named tables and methods first.")
     ] = False,
@@ -238,7 +238,7 @@ def verify(
     table: Annotated[str, typer.Argument(help="The paper's label of a table: clust, ncd, ncd_k_est, ...")],
     dataset: Annotated[str, typer.Option(help="A data set.")],
     method: Annotated[str, typer.Option(help="A method, as the table names it.")],
-    runs: Annotated[int | None, typer.Option(min=1, help="Measure so many runs; by default all of the cell.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Measure this many runs; all of the cell by default.")] = None,
     variant: Annotated[str, typer.Option(help="Which problem, where a table has several on one data set.")] = "",
 ) -> None:
     """Measure one cell of a table again: what the paper says, what is stored, what comes out now."""

@@ -149,7 +149,7 @@ def plot_discovered(images: NDArray, clusters: ArrayLike, classes: ArrayLike, *,
 def plot_matching(y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int, str] | None = None) -> Figure:
     """Show how many rows of each class are in each cluster, with the cells of the best matching framed.
 
-    Clusters stand in the order of the classes they are matched to, those without a class last. The framed
+    Clusters stand in the order of the classes they are matched to, unmatched clusters last. The framed
     counts, divided by all, are the clustering accuracy.
 
     Examples
@@ -391,9 +391,9 @@ def plot_hidden_against_novel(
     ax : matplotlib Axes, optional
         Where to draw; the current axes by default.
     color : str, optional
-        Of the points; PBN's by default.
+        Colour of the points; PBN's by default.
     title : str
-        Stands before the correlation.
+        Text before the correlation.
 
     Examples
     --------

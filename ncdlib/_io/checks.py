@@ -1,4 +1,4 @@
-"""What is asked of every (X, y): the one place where rows, labels and numbers of clusters are read and refused."""
+"""The checks of every input: the one place where rows, labels and numbers are read, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def check_rows(
         Whose features these are: remembered if `fitting`, else compared with those of the fit.
     min_rows : int
     fitting : bool
-        Whether the rows are learned from, and so must differ by enough.
+        Whether the estimator learns from the rows, which must then differ by enough.
     precision : float type
-        What the rows are computed with, where that is less than their own precision.
+        The precision of the computation, where it is lower than that of the rows.
     name : str
-        What a message calls the rows, where they are not all that was given.
+        What messages call the rows.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def check_rows(
     varies = high - low
     if fitting and precision.itemsize < X.dtype.itemsize and varies.max() > 0:
         # What differs in X must not become equal: neither the values of a column, nor those of the others beside one
-        # that is constant (but for what its own rounding leaves of it).
+        # that is constant (except for what its own rounding leaves of it).
         size = np.maximum(np.abs(low), np.abs(high))
         coarse, fine = (LEVELS * np.finfo(dtype).eps * size for dtype in (precision, X.dtype))
         for i in np.flatnonzero(np.where(varies > fine, varies, varies.max()) < coarse)[:1]:
@@ -109,20 +109,20 @@ def check_rows(
 
 
 def unmasked(values: ArrayLike) -> ArrayLike:
-    """NaN where a masked array has nothing, lists as an array of what they hold; anything else as it is."""
+    """Put NaN where a masked array has nothing, and turn lists into arrays; return anything else as it is."""
     if isinstance(values, list | tuple):
         return np.asarray(values, dtype=object)  # else NumPy makes text of a number beside text
     return values.astype(object).filled(np.nan) if np.ma.isMaskedArray(values) else values
 
 
 def check_table(X: NDArray) -> None:
-    """Raise a ValueError unless an array has rows and columns: one made of lists of several lengths has not."""
+    """Raise a ValueError unless an array has rows and columns; lists of different lengths give one that has not."""
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, as many in each row; got an array of shape {X.shape}")
 
 
 def as_numbers(column: pd.Series, advice: str) -> NDArray[np.float64]:
-    """The numbers of a column, NaN where one is missing; an error names a column that holds something else."""
+    """Return the numbers of a column, NaN where one is missing; raise an error that names a column of anything else."""
     try:
         if column.dtype.kind in "mM":  # NumPy would count nanoseconds
             raise ValueError("dates or times")
@@ -134,7 +134,7 @@ def as_numbers(column: pd.Series, advice: str) -> NDArray[np.float64]:
 
 
 def shorten(text: str, length: int = 30) -> str:
-    """A text of any length, to be shown in a line."""
+    """Cut a text to a length that fits into a line."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -166,7 +166,7 @@ def check_number(name: str, value: float, interval: str, *, integer: bool = Fals
 
 
 def check_seed(random_state: int | None) -> int:
-    """The seed that was given, or a new one; a ValueError for what is no seed of NumPy."""
+    """Return the given seed, or a new one; raise a ValueError for what is no seed of NumPy."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
@@ -175,7 +175,7 @@ def check_seed(random_state: int | None) -> int:
 
 
 def check_n_clusters(n_clusters: int, n_rows: int, *, rows: str = "rows", allowed: str = "a positive integer") -> None:
-    """Raise a ValueError, in these words for the rows and for what is allowed, unless so many clusters can be found."""
+    """Raise a ValueError, in the words given, unless this many clusters can be found among this many rows."""
     if not isinstance(n_clusters, int | np.integer) or isinstance(n_clusters, bool) or n_clusters < 1:
         raise ValueError(f"n_clusters must be {allowed}, got {n_clusters!r}")
     if n_clusters > n_rows:

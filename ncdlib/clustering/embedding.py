@@ -119,6 +119,7 @@ def cluster_embedding(
 
 
 def check_embedding_options(n_components: int | None, s_min: float | None, sigma_rule: str) -> None:
+    """Raise a ValueError that says what is allowed, if an option of the embedding is out of range."""
     if n_components is not None:
         check_positive(n_components=n_components)
     if s_min is not None and not (isinstance(s_min, Real) and SMALLEST_S_MIN <= s_min < 1):
@@ -128,9 +129,9 @@ def check_embedding_options(n_components: int | None, s_min: float | None, sigma
 
 
 def squared_distances(X: NDArray, n_matrices: int = 1) -> tuple[NDArray[np.float32], float]:
-    """Squared distances of all pairs of rows, in units of the returned scale.
+    """Return the squared distances of all pairs of rows, in units of the scale that is returned with them.
 
-    There must be memory for `n_matrices` as large.
+    Refuse if there is not enough memory for `n_matrices` of this size.
 
     The products are of centred and scaled rows, in double precision: no unit of the features loses digits, and what
     is stored in single precision is each distance, not a difference.
@@ -162,7 +163,7 @@ def longest_tree_edge(distances: NDArray[np.float32]) -> float:
 
 
 def kernel_gamma(squared_edge: float, s_min: float, sigma_rule: SigmaRule) -> float:
-    """1 / (2 sigma^2), in the unit of `squared_edge`; 0 if all rows are the same."""
+    """Return 1 / (2 sigma^2), in the unit of `squared_edge`; 0 if all rows are the same."""
     exponent = -np.log(s_min) if sigma_rule == "paper" else -np.log(s_min) / 2
     return exponent / squared_edge if squared_edge > 0 else 0.0
 
@@ -212,7 +213,7 @@ def _normalised_affinities(distances: NDArray[np.float32], gamma: float, out: ND
 
 
 def _lanczos(matrix: NDArray[np.float32], first: NDArray[np.float32], n_components: int) -> tuple | None:
-    """Find the largest eigenvalues but `first`'s, ascending, and their vectors; None where ARPACK does not converge."""
+    """Find the largest eigenvalues after the first, ascending, and their vectors; None if ARPACK gives up."""
     n = len(matrix)
 
     def multiply(x: NDArray) -> NDArray:
@@ -232,7 +233,7 @@ def _lanczos(matrix: NDArray[np.float32], first: NDArray[np.float32], n_componen
 
 
 def _lapack(matrix: NDArray[np.float32], first: NDArray[np.float32], n_components: int) -> tuple[NDArray, NDArray]:
-    """Do the same directly; `matrix` is overwritten."""
+    """Find the same directly; overwrite `matrix`."""
     n = len(matrix)
     matrix = blas.ssyr(-3, first, a=matrix, lower=1, overwrite_a=1)
     values, vectors = eigh(

@@ -43,7 +43,7 @@ def draw_centroids(
 ) -> NDArray:
     """Draw rows of X one by one, each with probability proportional to a power of its distance to the nearest so far.
 
-    The centroids `known` are there from the start. Without them, the first row is drawn uniformly.
+    The centroids `known`, if given, are there from the start. Otherwise the first row is drawn uniformly.
 
     Returns
     -------
@@ -85,7 +85,8 @@ def k_means_from(
     X : array of shape (n_rows, n_features)
     starts : array of shape (n_starts, n_clusters, n_features)
     selection : {"inertia", "distance"}
-        What the best has least of: the sum of squared distances of the rows to their centroids, or of distances.
+        What the best run has least of: the sum of the squared distances of the rows to their centroids (inertia), or of
+        the distances themselves.
     max_iter, tol : as in KMeans
 
     Returns
@@ -125,7 +126,7 @@ def k_means_from(
 
 
 def nearest_centroid(X: NDArray, centroids: NDArray) -> NDArray[np.int64]:
-    """Position of the nearest centroid of each row."""
+    """Return the position of the nearest centroid of each row."""
     origin = centroids.mean(axis=0)  # distances lose no digits to a large mean
     return pairwise_distances_argmin(X - origin, centroids - origin)
 

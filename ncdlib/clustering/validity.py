@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_ROWS = 10_000
-"""Above this number of rows, the number of clusters is estimated on a random sample of so many rows."""
+"""Above this number of rows, the number of clusters is estimated on a random sample of this many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ def estimate_n_clusters(
         (kneedle algorithm).
     k_range : iterable of int, default=None
         The candidates; 2 to 30 by default, and 1 to 30 if `index` contains "km_acc". Candidates that the
-        rows can not fill (k above the number of distinct rows, or above n_rows - 1) are left out, with a
+        rows cannot fill (k above the number of distinct rows, or above n_rows - 1) are left out, with a
         warning if they were asked for.
     n_runs, n_init : int
         k-means runs per candidate, and initialisations per run.

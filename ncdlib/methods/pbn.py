@@ -117,7 +117,7 @@ class PBN(ProjectionNCD):
 
     @classmethod
     def search_space(cls, n_features: int) -> dict[str, Any]:
-        """Distributions of the four hyperparameters searched in the paper's appendix."""
+        """Return distributions of the four hyperparameters searched in the paper's appendix."""
         return super().search_space(n_features) | {"w": stats.uniform(0, 1)}
 
     def _check_hyperparameters(self) -> None:

@@ -354,7 +354,7 @@ class NCDSpectralClustering(_SpectralBase):
             k = self.n_clusters
             if isinstance(k, str):
                 # NOTE[DIFF] One k-means run per candidate k, where the final estimate takes 30: the paper does not say
-                # how k is had during this search, and a trial would take minutes.
+                # how k is estimated during this search, and a trial would take minutes.
                 k = self._estimate(embedding, codes, rng, n_runs=1, n_init=1)
             labels = self._cluster(embedding, k + len(self.classes_), rng).labels_
             trials["n_clusters"][i] = k
