@@ -252,7 +252,9 @@ def verify(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, smaller sizes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repeats, smaller sizes, which no target is for.")
+    ] = False,
     only: Annotated[str, typer.Option(help="Only the groups whose name contains this: training, spectral, ...")] = "",
 ) -> None:
     """Measure the package's speed and memory against references in the same run."""

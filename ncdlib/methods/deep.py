@@ -146,8 +146,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         Notes
         -----
         A model does not depend on which others are trained with it, except for rounding: products of another size are
-        summed in another order. After a few epochs the difference is in the last digits; over hundreds of them it grows, as
-        that between two machines does, and a row at the edge may fall into another cluster.
+        summed in another order. After a few epochs the difference is in the last digits; over hundreds of epochs it
+        grows, as between two machines, and a row at the edge may fall into another cluster.
         """
         if isinstance(params, Mapping):
             raise ValueError("fit_many takes a list of hyperparameter sets, got a single one")
