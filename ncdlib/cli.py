@@ -253,7 +253,7 @@ def verify(
 @app.command()
 def bench(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer repeats, smaller sizes, which no target is for.")
+        bool, typer.Option("--quick", help="Fewer repeats, smaller sizes; targets are for full sizes.")
     ] = False,
     only: Annotated[str, typer.Option(help="Only the groups whose name contains this: training, spectral, ...")] = "",
 ) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -212,7 +214,7 @@ def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -
 
 
 def _hover_script(images: NDArray, zoom: int = 6) -> str:
-    """JavaScript that shows a point's picture: a small window on one PNG with all pictures."""
+    """Return JavaScript that shows a point's picture: a small window on one PNG with all pictures."""
     n_images, height, width = images.shape
     columns = int(np.ceil(np.sqrt(n_images)))
     rows = -(-n_images // columns)
@@ -222,25 +224,9 @@ def _hover_script(images: NDArray, zoom: int = 6) -> str:
     png = io.BytesIO()
     plt.imsave(png, sheet, cmap="gray_r", format="png", vmin=0, vmax=1)
     address = "data:image/png;base64," + base64.b64encode(png.getvalue()).decode()
-    w, h = zoom * width, zoom * height
-    return f"""
-    const plot = document.getElementById("{{plot_id}}"), picture = document.createElement("div");
-    picture.style.cssText = "position:absolute; display:none; pointer-events:none; z-index:10; width:{w}px; "
-      + "height:{h}px; border:1px solid #444; image-rendering:pixelated; background-size:{w * columns}px {h * rows}px; "
-      + "background-image:url({address})";
-    plot.parentElement.appendChild(picture);
-    plot.on("plotly_hover", (hover) => {{
-      const number = hover.points[0].customdata;
-      if (!Number.isInteger(number)) return;
-      const frame = plot.getBoundingClientRect(), x = hover.event.clientX - frame.left;
-      const left = {w} * (number % {columns}), top = {h} * Math.floor(number / {columns});
-      picture.style.backgroundPosition = `-${{left}}px -${{top}}px`;
-      picture.style.left = (x < frame.width / 2 ? x + 14 : x - {w + 14}) + "px";
-      picture.style.top = Math.max(0, hover.event.clientY - frame.top - {h + 14}) + "px";
-      picture.style.display = "block";
-    }});
-    plot.on("plotly_unhover", () => {{ picture.style.display = "none"; }});
-    """
+    shown = {"address": address, "columns": columns, "rows": rows, "width": zoom * width, "height": zoom * height}
+    script = files("ncdlib").joinpath("hover_picture.js").read_text(encoding="utf-8")
+    return script.replace("SHEET", json.dumps(shown))
 
 
 def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None) -> Axes:
