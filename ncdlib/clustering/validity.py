@@ -151,7 +151,7 @@ def estimate_n_clusters(
     """
     names = tuple(index) if np.iterable(index) and not isinstance(index, str) else (index,)
     for name in names:
-        check_index(name, INDICES)
+        check_index(name, VALIDITY_INDICES)
     if not names:
         raise ValueError(f"index is empty: choose from {', '.join(INDICES)}")
     check_positive(n_runs=n_runs, n_init=n_init, max_rows=max_rows)

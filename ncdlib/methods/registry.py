@@ -69,7 +69,7 @@ METHODS = {
             "pbn",
             "ncdlib.methods.pbn:PBN",
             label="PBN",
-            color="#d1495b",
+            color="#c1121f",
             description="a network that classifies the known classes and reconstructs all rows; k-means in its space",
             searched=True,
         ),
