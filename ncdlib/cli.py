@@ -16,12 +16,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import ncdlib
 from ncdlib.methods.registry import DISCOVERING, METHODS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
 
@@ -139,18 +142,11 @@ def discover(
             random_state=seed,
         )
     labels = found.to_frame()
-    known = (
-        labels["label"][~labels["discovered"]].value_counts().sort_index().sort_values(ascending=False, kind="stable")
-    )
-    shown = ", ".join(f"{name} ({n:,})" for name, n in known.head(12).items()) + (", ..." if len(known) > 12 else "")
     unlabeled = count(int(labels["discovered"].sum()), "unlabelled row", "unlabelled rows")
-    typer.echo(f"{unlabeled}; known classes: {shown}")
+    typer.echo(f"{unlabeled}; known classes: {_sizes(labels['label'][~labels['discovered']])}")
     for note in found.notes:
         typer.echo(f"note: {note}")
-    summary = found.summary()
-    rules = ["rule", *summary.pop("rule")]  # of any length, so not in a column that is aligned on the right
-    lines = summary.to_string(index=False).split("\n")  # not splitlines(): names may hold rarer line ends
-    typer.echo("\n".join(f"{line}  {rule}" for line, rule in zip(lines, rules, strict=True)))
+    typer.echo(_as_text(found.summary()))
     typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
     if output is not None:
         added = labels.set_axis(RESULT_COLUMNS, axis=1)
@@ -163,6 +159,20 @@ def discover(
                 rows.assign(**added).to_csv(file, index=not isinstance(rows.index, pd.RangeIndex))
     if report is not None:
         found.report(report)
+
+
+def _sizes(labels: pd.Series) -> str:
+    """Name the largest classes with their numbers of rows."""
+    sizes = labels.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    return ", ".join(f"{name} ({n:,})" for name, n in sizes.head(12).items()) + (", ..." if len(sizes) > 12 else "")
+
+
+def _as_text(summary: pd.DataFrame) -> str:
+    """Align the columns of a summary, except the rules: these have any length, and follow at the end."""
+    lines = (
+        summary.drop(columns="rule").to_string(index=False).split("\n")
+    )  # not splitlines(): names may hold rarer ends
+    return "\n".join(f"{line}  {rule}" for line, rule in zip(lines, ["rule", *summary["rule"]], strict=True))
 
 
 @contextmanager
