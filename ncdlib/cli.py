@@ -169,9 +169,8 @@ def _sizes(labels: pd.Series) -> str:
 
 def _as_text(summary: pd.DataFrame) -> str:
     """Align the columns of a summary, except the rules: these have any length, and follow at the end."""
-    lines = (
-        summary.drop(columns="rule").to_string(index=False).split("\n")
-    )  # not splitlines(): names may hold rarer ends
+    aligned = summary.drop(columns="rule").to_string(index=False)
+    lines = aligned.split("\n")  # not splitlines(): names may hold rarer line ends
     return "\n".join(f"{line}  {rule}" for line, rule in zip(lines, ["rule", *summary["rule"]], strict=True))
 
 

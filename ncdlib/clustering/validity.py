@@ -372,7 +372,6 @@ class ValidityIndex:
     paper_name: str | None = None
 
 
-# The one list of validity indices: whatever offers, checks or measures indices reads it.
 VALIDITY_INDICES = {
     "silhouette": ValidityIndex(_means_over_runs(silhouette_scores), paper_name="Silhouette"),
     "calinski_harabasz": ValidityIndex(_means_over_runs(_calinski_harabasz_scores), paper_name="CH"),
@@ -381,6 +380,10 @@ VALIDITY_INDICES = {
     "elbow": ValidityIndex(_mean_inertia, _knee, paper_name="Elbow"),
     "km_acc": ValidityIndex(_km_acc, paper_name="KM ACC"),
 }
+"""The one list of validity indices: whatever offers, checks or measures indices reads it.
+
+:meta hide-value:
+"""
 
 INDICES = tuple(VALIDITY_INDICES)
 """Names of the validity indices. "elbow" is a rule on the k-means inertia, "km_acc" needs known classes."""

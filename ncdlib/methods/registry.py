@@ -121,6 +121,10 @@ METHODS = {
         ),
     )
 }
+"""All methods, by name.
+
+:meta hide-value:
+"""
 
 DISCOVERING = tuple(method.name for method in METHODS.values() if method.learns_from_known)
 """Names of the methods that `discover` takes."""

@@ -18,7 +18,15 @@ from ncdlib.methods.registry import METHODS
 
 
 class Savable:
-    """A fitted estimator that can be written to a file."""
+    """An estimator that can be written to a file once it is fitted.
+
+    Examples
+    --------
+    >>> from ncdlib import PBN
+    >>> from ncdlib.methods.saving import Savable
+    >>> issubclass(PBN, Savable)
+    True
+    """
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the fitted model to one ``.npz`` file (arrays and JSON, no pickle); read it with `ncdlib.load`."""
