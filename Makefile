@@ -42,6 +42,7 @@ test: lint unit book site
 lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ncdlib
 
 unit: $(READY)

@@ -21,6 +21,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ncdlib
+from ncdlib.methods.registry import DISCOVERING, METHODS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
 
 if TYPE_CHECKING:
     from ncdlib.datasets import DatasetInfo
@@ -113,19 +119,19 @@ def discover(
     label_column: Annotated[str, typer.Option(help="The column with the known classes; missing or -1: to discover.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table with labels here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page that explains the classes here.")] = None,
-    method: Annotated[str, typer.Option(help="pbn, baseline, tabularncd, ncd_kmeans or ncd_sc.")] = "pbn",
+    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "pbn",
     trials: Annotated[int, typer.Option(min=0, help="Hyperparameter sets to try.")] = 20,
     clusters: Annotated[int | None, typer.Option(min=1, help="The number of classes, if you know it.")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
     store: Annotated[Path | None, typer.Option(help="A file to resume the search from.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     max_rows: Annotated[
-        int | None, typer.Option(min=1, help="Learn from a random sample of so many rows; 50,000 by default.")
+        int | None, typer.Option(min=1, help="Learn from a random sample of at most this many rows; 50,000 by default.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
 ) -> None:
-    """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
+    """Discover classes among the unlabelled rows of your own table, and say what they are."""
     import pandas as pd
 
     from ncdlib._io.files import atomic_write
@@ -155,18 +161,11 @@ def discover(
             random_state=seed,
         )
     labels = found.to_frame()
-    known = (
-        labels["label"][~labels["discovered"]].value_counts().sort_index().sort_values(ascending=False, kind="stable")
-    )
-    shown = ", ".join(f"{name} ({n:,})" for name, n in known.head(12).items()) + (", ..." if len(known) > 12 else "")
     unlabeled = count(int(labels["discovered"].sum()), "unlabelled row", "unlabelled rows")
-    typer.echo(f"{unlabeled}; known classes: {shown}")
+    typer.echo(f"{unlabeled}; known classes: {_sizes(labels['label'][~labels['discovered']])}")
     for note in found.notes:
         typer.echo(f"note: {note}")
-    summary = found.summary()
-    rules = ["rule", *summary.pop("rule")]  # of any length, so not in a column that is aligned on the right
-    lines = summary.to_string(index=False).split("\n")  # not splitlines(): names may hold rarer line ends
-    typer.echo("\n".join(f"{line}  {rule}" for line, rule in zip(lines, rules, strict=True)))
+    typer.echo(_as_text(found.summary()))
     typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
     if output is not None:
         added = labels.set_axis(RESULT_COLUMNS, axis=1)
@@ -181,9 +180,22 @@ def discover(
         found.report(report)
 
 
+def _sizes(labels: pd.Series) -> str:
+    """Name the largest classes with their numbers of rows."""
+    sizes = labels.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    return ", ".join(f"{name} ({n:,})" for name, n in sizes.head(12).items()) + (", ..." if len(sizes) > 12 else "")
+
+
+def _as_text(summary: pd.DataFrame) -> str:
+    """Align the columns of a summary, except the rules: these have any length, and follow at the end."""
+    aligned = summary.drop(columns="rule").to_string(index=False)
+    lines = aligned.split("\n")  # not splitlines(): names may hold rarer line ends
+    return "\n".join(f"{line}  {rule}" for line, rule in zip(lines, ["rule", *summary["rule"]], strict=True))
+
+
 @contextmanager
 def _one_line_when_stopped(message: str) -> Iterator[None]:
-    """Ctrl-C ends the command with one line that says what is kept."""
+    """Let Ctrl-C end the command with one line that says what is kept."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ tasks .* have been cancelled")  # joblib's word for the same
@@ -205,11 +217,11 @@ def reproduce(
     ] = None,
     datasets: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = "",
     methods: Annotated[str, typer.Option(help="Methods, separated by semicolons.")] = "",
-    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each search.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="At most so many runs of each cell.")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="At most this many trials of each search.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="At most this many runs of each cell.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing, and how long it may take.")] = False,
-    budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after so many minutes.")] = None,
+    budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after this many minutes.")] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Forget the runs of the named tables and methods first.")
     ] = False,
@@ -254,7 +266,7 @@ def verify(
     table: Annotated[str, typer.Argument(help="The paper's label of a table: clust, ncd, ncd_k_est, ...")],
     dataset: Annotated[str, typer.Option(help="A data set.")],
     method: Annotated[str, typer.Option(help="A method, as the table names it.")],
-    runs: Annotated[int | None, typer.Option(min=1, help="Measure so many runs; by default all of the cell.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Measure this many runs; all of the cell by default.")] = None,
     variant: Annotated[str, typer.Option(help="Which problem, where a table has several on one data set.")] = "",
 ) -> None:
     """Measure one cell of a table again: what the paper says, what is stored, what comes out now."""
@@ -268,7 +280,9 @@ def verify(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, smaller sizes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repeats, smaller sizes; targets are for full sizes.")
+    ] = False,
     only: Annotated[str, typer.Option(help="Only the groups whose name contains this: training, spectral, ...")] = "",
 ) -> None:
     """Measure the package's speed and memory against references in the same run."""

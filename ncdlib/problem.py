@@ -33,7 +33,7 @@ class NCDProblem:
     class_names : dict of int to str
         What to call each class in print.
     feature_names : list of str
-        One name per column of X.
+        One name for each column of X.
     source : str
         "original", or a sentence that says how the data differ from the original.
     n_hidden, n_splits : int
@@ -115,6 +115,7 @@ class NCDProblem:
 
     @cached_property
     def y(self) -> NDArray[np.int64]:
+        """Labels as a method sees them: -1 in place of every novel class."""
         unlabeled = self._novel if self.without_label is None else self._novel | self.without_label
         return np.where(unlabeled, UNLABELED, self.y_true)
 
@@ -132,34 +133,42 @@ class NCDProblem:
 
     @property
     def X_known(self) -> NDArray[np.float64]:
+        """Train rows of known classes that have their label."""
         return self.X[self._labeled]
 
     @property
     def y_known(self) -> NDArray[np.int64]:
+        """Classes of the known train rows."""
         return self.y_true[self._labeled]
 
     @property
     def X_novel(self) -> NDArray[np.float64]:
+        """Train rows of novel classes."""
         return self.X[self._novel]
 
     @property
     def y_novel(self) -> NDArray[np.int64]:
+        """True classes of the novel train rows: for final scoring only."""
         return self.y_true[self._novel]
 
     @property
     def X_test_known(self) -> NDArray[np.float64]:
+        """Test rows of known classes."""
         return self.X_test[~self._test_novel]
 
     @property
     def y_test_known(self) -> NDArray[np.int64]:
+        """Classes of the known test rows."""
         return self.y_test[~self._test_novel]
 
     @property
     def X_test_novel(self) -> NDArray[np.float64]:
+        """Test rows of novel classes."""
         return self.X_test[self._test_novel]
 
     @property
     def y_test_novel(self) -> NDArray[np.int64]:
+        """True classes of the novel test rows: for final scoring only."""
         return self.y_test[self._test_novel]
 
     def hide(self, classes: int | str | Iterable[int | str]) -> Self:

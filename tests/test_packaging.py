@@ -102,7 +102,7 @@ def test_wheel_and_sdist(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     assert wheel.stat().st_size < 8_000_000
     (sdist,) = tmp_path.glob("*.tar.gz")
-    package = [path for path in (ROOT / "ncdlib").rglob("*") if path.suffix in (".py", ".csv", ".npz", ".typed")]
+    package = [path for path in (ROOT / "ncdlib").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     wanted = {path.relative_to(ROOT).as_posix() for path in package}
     in_wheel = set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:

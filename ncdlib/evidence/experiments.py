@@ -101,7 +101,7 @@ def trained_for_one_setting(method: str) -> bool:
 
 def _pbn_sc_space(n_features: int) -> dict[str, Any]:
     """PBN and its spectral clusterer tuned together: six hyperparameters."""
-    return protocols.PBN.search_space(n_features) | {
+    return protocols.ESTIMATORS["PBN"].search_space(n_features) | {
         "s_min": stats.uniform(0.001, 0.998),
         "n_components": stats.randint(1, 201),
     }
@@ -109,16 +109,16 @@ def _pbn_sc_space(n_features: int) -> dict[str, Any]:
 
 def _literal_top_k_space(n_features: int) -> dict[str, Any]:
     """top_k of the paper's range [0, 1] in the unit of the authors' code: percent."""
-    return protocols.TabularNCD.search_space(n_features) | {"top_k": stats.uniform(0, 0.01)}
+    return protocols.ESTIMATORS["TabularNCD"].search_space(n_features) | {"top_k": stats.uniform(0, 0.01)}
 
 
 MENDED = "TabularNCD, mended"
 SEARCHES: dict[str, tuple[str, dict[str, Any], Callable[[int], dict[str, Any]]]] = {
     # name: estimator, its fixed parameters, its search space
-    "PBN": ("PBN", {}, protocols.PBN.search_space),
-    "Baseline": ("Baseline", {}, protocols.Baseline.search_space),
+    "PBN": ("PBN", {}, protocols.ESTIMATORS["PBN"].search_space),
+    "Baseline": ("Baseline", {}, protocols.ESTIMATORS["Baseline"].search_space),
     "TabularNCD": ("TabularNCD", {}, _literal_top_k_space),
-    MENDED: ("TabularNCD", {}, protocols.TabularNCD.search_space),
+    MENDED: ("TabularNCD", {}, protocols.ESTIMATORS["TabularNCD"].search_space),
     FULL_OPT: ("PBN", {"clusterer": "spectral", "sigma_rule": "authors"}, _pbn_sc_space),
 }
 

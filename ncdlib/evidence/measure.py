@@ -19,8 +19,8 @@ from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
 import ncdlib
-from ncdlib._io.checks import one_known_class_allowed
 from ncdlib._io.row_store import RowStore
+from ncdlib.clustering.validity import VALIDITY_INDICES
 from ncdlib.evidence import experiments, protocols, results
 from ncdlib.evidence.compare import METRIC_COLUMN, compare_with_paper, measured_as, within_tolerance
 from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search, load_problem
@@ -30,14 +30,7 @@ from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
 from ncdlib.selection.search import end_with_parent, one_thread
 
-INDEX_NAMES = {
-    "silhouette": "Silhouette (PBN latent space)",
-    "calinski_harabasz": "CH (PBN latent space)",
-    "dunn": "Dunn (PBN latent space)",
-    "km_acc": "KM ACC (PBN latent space)",
-    "davies_bouldin": "Davies-B. (PBN latent space)",
-    "elbow": "Elbow (PBN latent space)",
-}
+INDEX_NAMES = {name: f"{VALIDITY_INDICES[name].paper_name} (PBN latent space)" for name in protocols.PAPER_INDICES}
 CORRELATION = "letter_corr"  # the figure's label; seed is the number of the trial
 
 
@@ -268,7 +261,7 @@ def run_job(
     end_with_parent()
     if deadline is not None and time.time() > deadline:
         return 0, str(job)
-    with one_thread(), one_known_class_allowed():  # where 25 of 26 letters are novel, one is known
+    with one_thread():
         if isinstance(job.task, Search):
             work = _run_trials_on_novel(job, folder) if job.seeds else _run_search(job, trials, folder)
         else:
@@ -353,7 +346,7 @@ def verify(
         if params is None:
             continue  # its search is not finished
         seeds = range(min(experiment.runs, runs or experiment.runs))
-        with one_thread(), one_known_class_allowed():  # as the stored runs were measured
+        with one_thread():  # as the stored runs were measured
             now = [row for row in measure(experiment, dataset, seeds, folder) if row["method"] == stored_method]
         now = pd.DataFrame([_rounded(row) for row in now]).set_index("seed")
         done = results.load_results(folder)
@@ -506,8 +499,7 @@ def _run_trials_on_novel(job: Job, folder) -> int:
         k = len(problem.novel_classes)
         estimator = protocols.ESTIMATORS[method](n_clusters=k, verbose=False, **fixed)
         began = time.perf_counter()
-        with one_known_class_allowed():
-            models = estimator.fit_many(problem.X, problem.y, trials["params"], seeds, fit_clusters=False)
+        models = estimator.fit_many(problem.X, problem.y, trials["params"], seeds, fit_clusters=False)
         seconds = (time.perf_counter() - began) / len(models)
         n_rows = 0
         for number, model, params in zip(seeds, models, trials["params"], strict=True):
