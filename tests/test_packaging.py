@@ -85,7 +85,7 @@ def test_wheel_and_sdist(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     (wheel,) = tmp_path.glob("*.whl")
     (sdist,) = tmp_path.glob("*.tar.gz")
-    package = [path for path in (ROOT / "ncdlib").rglob("*") if path.suffix in (".py", ".csv", ".typed")]
+    package = [path for path in (ROOT / "ncdlib").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     wanted = {path.relative_to(ROOT).as_posix() for path in package}
     in_wheel = set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:

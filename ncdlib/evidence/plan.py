@@ -200,8 +200,8 @@ def _trainings(search: Search, folder: str | os.PathLike | None) -> pd.Series:
     return rows.get("fit_time", pd.Series(dtype=float)).dropna()
 
 
-def plan(jobs: Sequence[Job], done: pd.DataFrame) -> list[str]:
-    """Write lines for people: each job with a guess of its minutes, and their sum."""
+def in_words(jobs: Sequence[Job], done: pd.DataFrame) -> list[str]:
+    """Say what there is to do, a line for each job with a guess of its minutes, and their sum."""
     minutes = [estimated_seconds(job, done) / 60 for job in jobs]
     lines = [f"{m:8.1f} min  {job}" for m, job in zip(minutes, jobs, strict=True)]
     return [*lines, f"{sum(minutes):8.1f} min  in all, {len(jobs)} jobs, on one core"]
