@@ -38,7 +38,7 @@ N_SHARES = (1, 5, 7, 9, 11, 15, 19, 23, 25)
 
 
 def results_like_the_paper(folder, change=lambda cells: cells, share=None, judged=True):
-    """Ten runs for every cell of the paper, with its mean and std, for both kinds of hyperparameters; `change` it first."""
+    """Ten runs per cell of the paper, with its mean and std and both sources of hyperparameters; `change` it first."""
     cells = paper_results().query("dataset != 'average' and method != 'Ground-truth'")
     mended = cells[cells["method"] == "TabularNCD"].assign(method=TOP_K_AS_FRACTION)
     # What the paper does not print: the number of classes that each run of Table 5 has found.

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import small_experiments
 from small_experiments import DIGITS, TINY
 from typer.testing import CliRunner
 
@@ -18,7 +19,7 @@ from ncdlib.evidence.paper import FEATURES_METHOD
 from ncdlib.evidence.results import RUN_KEY
 from ncdlib.evidence.verify import verify
 
-pytest_plugins = ["small_experiments"]
+tiny, ncd = small_experiments.tiny, small_experiments.ncd
 
 
 @pytest.fixture(scope="module")

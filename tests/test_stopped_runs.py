@@ -10,13 +10,14 @@ from functools import partial
 
 import pandas as pd
 import pytest
+import small_experiments
 from faults import full_disk, read_only
 from small_experiments import TINY
 
 from ncdlib.evidence import experiments as declared
 from ncdlib.evidence import load_results, measure, plan
 
-pytest_plugins = ["small_experiments"]
+tiny, ncd = small_experiments.tiny, small_experiments.ncd
 
 SLOW_RUN = """
 import os, signal, sys, time

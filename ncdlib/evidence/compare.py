@@ -37,10 +37,7 @@ METRIC_COLUMN = {"ACC": "acc", "NMI": "nmi", "ARI": "ari", "estimated k": "k"}
 _SAME_RUNS = {
     ("ncd", "NCD SC"): ("clust", "NCD SC"),
     ("pbn_sc", "KM PBN"): ("ncd", "PBN"),
-    ("clust_results_different_convergence", "update novel only centroids on unlabeled data"): (
-        "clust",
-        "NCD k-means",
-    ),
+    ("clust_results_different_convergence", "update novel only centroids on unlabeled data"): ("clust", "NCD k-means"),
 }
 _SAME_TABLE = {"final_table_nmi": "ncd_k_est", "final_table_ari": "ncd_k_est", "cd_latent": "silhouette_results"}
 

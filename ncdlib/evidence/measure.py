@@ -54,11 +54,7 @@ def reproduce(
 
 
 def run_job(
-    job: Job,
-    *,
-    deadline: float | None = None,
-    trials: int | None = None,
-    folder: str | os.PathLike | None = None,
+    job: Job, *, deadline: float | None = None, trials: int | None = None, folder: str | os.PathLike | None = None
 ) -> tuple[int, str]:
     """Do one job in this process, unless another process is at it or the time is over."""
     end_with_parent()

@@ -30,11 +30,7 @@ claims.add(
     views=PUBLISHED,
 )
 
-claims.add(
-    "ncd-sc-once-worse",
-    "NCD SC is worse than SC on one data set only.",
-    is_worse_on(NCD_SC, [SC], 1),
-)
+claims.add("ncd-sc-once-worse", "NCD SC is worse than SC on one data set only.", is_worse_on(NCD_SC, [SC], 1))
 
 claims.add(
     "clustering-gains-from-known",
@@ -65,11 +61,7 @@ def _known_classes_make_the_gain(view: View) -> Finding:
     )
 
 
-claims.add(
-    "ncd-sc-gains-from-known",
-    "NCD SC is ahead of SC on average, by 5.3 points.",
-    leads_by(NCD_SC, SC, 5.3),
-)
+claims.add("ncd-sc-gains-from-known", "NCD SC is ahead of SC on average, by 5.3 points.", leads_by(NCD_SC, SC, 5.3))
 
 claims.add(
     "clustering-reliably-better",
@@ -80,10 +72,7 @@ claims.add(
 )
 
 
-@claims.add(
-    "no-universal-clustering",
-    "Of NCD k-means and NCD SC, neither is the better one on all data sets.",
-)
+@claims.add("no-universal-clustering", "Of NCD k-means and NCD SC, neither is the better one on all data sets.")
 def _no_universal_winner(view: View) -> Finding:
     """NCD k-means is settled ahead of NCD SC on some data sets, and behind it on others."""
     names = view.measured(("clust", m) for m in ("NCD k-means", "NCD SC"))
@@ -105,8 +94,4 @@ claims.add(
     has_best_average("clust", "NCD SC", CLUSTERINGS),
 )
 
-claims.add(
-    "ncd-sc-average",
-    "NCD SC reaches 76.3 % on average.",
-    averages("clust", "NCD SC", 76.3),
-)
+claims.add("ncd-sc-average", "NCD SC reaches 76.3 % on average.", averages("clust", "NCD SC", 76.3))

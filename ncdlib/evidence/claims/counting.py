@@ -59,18 +59,10 @@ claims.add(
 )
 
 claims.add(
-    "ch-second",
-    "The Calinski-Harabasz index comes second.",
-    _index_has_rank("calinski_harabasz", 1),
-    table="cd_latent",
+    "ch-second", "The Calinski-Harabasz index comes second.", _index_has_rank("calinski_harabasz", 1), table="cd_latent"
 )
 
-claims.add(
-    "elbow-last",
-    "The elbow method comes last.",
-    _index_has_rank("elbow", -1),
-    table="cd_latent",
-)
+claims.add("elbow-last", "The elbow method comes last.", _index_has_rank("elbow", -1), table="cd_latent")
 
 
 @claims.add(
@@ -115,9 +107,7 @@ def _latent_helps_silhouette(view: View) -> Finding:
 
 
 @claims.add(
-    "large-overestimates",
-    "Davies-Bouldin and Dunn overestimate grossly on some data sets.",
-    place="Appendix F",
+    "large-overestimates", "Davies-Bouldin and Dunn overestimate grossly on some data sets.", place="Appendix F"
 )
 def _large_overestimates(view: View) -> Finding:
     found = {}

@@ -59,10 +59,7 @@ claims.add(
 )
 
 
-@claims.add(
-    "greatest-lead-estimated",
-    "PBN's leads are greatest with k estimated.",
-)
+@claims.add("greatest-lead-estimated", "PBN's leads are greatest with k estimated.")
 def _greatest_lead_when_estimated(view: View) -> Finding:
     """PBN's leads over the three others are larger with k estimated than with k known."""
     texts, grown = [], []
@@ -118,10 +115,7 @@ def _superfluous_outputs_unused(view: View) -> Finding:
     return Finding(outcome, f"{text}; at most {wrong:.1f} % of the rows are in superfluous clusters")
 
 
-@claims.add(
-    "overestimate-hurts-letter",
-    "With k estimated far too large, on Letter, TabularNCD falls.",
-)
+@claims.add("overestimate-hurts-letter", "With k estimated far too large, on Letter, TabularNCD falls.")
 def _loss_by_overestimate(view: View) -> Finding:
     change, text = _overestimated(view, "letter")
     return Finding((HOLDS, IN_PART, FAILS)[change.sign + 1], text)
@@ -198,8 +192,7 @@ def _others_cannot_count(view: View) -> Finding:
     found = {m: far_estimates(view, "ncd_k_est", m, names) for m in (*rivals, "PBN")}
     n_can = sum(len(found[m][0]) <= max(1, len(found["PBN"][0])) for m in rivals)
     return Finding(
-        (HOLDS, IN_PART, FAILS)[n_can],
-        "; ".join(f"{m}: {text}" for m, (_, text) in found.items()) + f"; {over(names)}",
+        (HOLDS, IN_PART, FAILS)[n_can], "; ".join(f"{m}: {text}" for m, (_, text) in found.items()) + f"; {over(names)}"
     )
 
 
@@ -217,10 +210,7 @@ def _reconstruction_helps(view: View) -> Finding:
     shown = ", ".join(f"{PAPER_NAME_OF[d]} {x}" for d, x in leads.items())
     text = f"k known, PBN with the term against w = 1, all else as published: {lead}; {shown}"
     behind = [d for d, x in leads.items() if x.sign < 0]
-    return Finding(
-        by_sign(lead),
-        text + (f"; settled the other way on {names_of(behind)}" if behind else ""),
-    )
+    return Finding(by_sign(lead), text + (f"; settled the other way on {names_of(behind)}" if behind else ""))
 
 
 for table, metric, printed in (

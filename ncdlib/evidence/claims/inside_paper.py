@@ -79,30 +79,19 @@ def _printed(table: str, method: str, dataset: str, column: str = "value") -> fl
     return float(row[column].item())
 
 
-@claims.add(
-    "printed-never-worse",
-    "NCD k-means is never worse than k-means, by the printed means.",
-    table="clust",
-)
+@claims.add("printed-never-worse", "NCD k-means is never worse than k-means, by the printed means.", table="clust")
 def _printed_never_worse(view: View) -> Finding:
     worse = [d for d in DATASETS if _printed("clust", "NCD k-means", d) < _printed("clust", "k-means", d)]
     return Finding(_exact(not worse), f"printed means: lower on {len(worse)}: {names_of(worse)}")
 
 
-@claims.add(
-    "printed-once-worse",
-    "NCD SC is only once worse than SC, by the printed means.",
-    table="clust",
-)
+@claims.add("printed-once-worse", "NCD SC is only once worse than SC, by the printed means.", table="clust")
 def _printed_once_worse(view: View) -> Finding:
     worse = [d for d in DATASETS if _printed("clust", "NCD SC", d) < _printed("clust", "SC", d)]
     return Finding(_exact(len(worse) == 1), f"printed means: lower on {len(worse)}: {names_of(worse)}")
 
 
-@claims.add(
-    "printed-same-cell",
-    "NCD SC has the same figures in Tables 3 and 4.",
-)
+@claims.add("printed-same-cell", "NCD SC has the same figures in Tables 3 and 4.")
 def _same_cell_twice(view: View) -> Finding:
     different = [
         f"{PAPER_NAME_OF[d]} ± {_printed('clust', 'NCD SC', d, 'std')} and ± {_printed('ncd', 'NCD SC', d, 'std')}"
@@ -112,11 +101,7 @@ def _same_cell_twice(view: View) -> Finding:
     return Finding(_exact(not different), "different: " + ("; ".join(different) or "none"))
 
 
-@claims.add(
-    "printed-74",
-    "NCD SC falls from 74.3 %.",
-    place="Section 7.2.2",
-)
+@claims.add("printed-74", "NCD SC falls from 74.3 %.", place="Section 7.2.2")
 def _falls_from_74(view: View) -> Finding:
     printed = _printed("ncd", "NCD SC", "average")
     return Finding(_exact(printed == 74.3), f"the text says 74.3, the table {printed:.1f}")
@@ -199,11 +184,7 @@ def _same_hyperparameters_on_pendigits(view: View) -> Finding:
     return Finding(_exact(different.empty), text or "all are the same")
 
 
-@claims.add(
-    "four-against-seven",
-    "PBN has 4 hyperparameters, TabularNCD 7.",
-    table="hyperparameters",
-)
+@claims.add("four-against-seven", "PBN has 4 hyperparameters, TabularNCD 7.", table="hyperparameters")
 def _number_of_hyperparameters(view: View) -> Finding:
     table = published_hyperparameters().query("number_of_classes == 'known' and dataset == 'letter'")
     n = table.groupby("method").size()
@@ -261,12 +242,7 @@ claims.add(
 )
 
 
-@claims.add(
-    "seventy-thirty",
-    "Data without a given split are split 70 / 30.",
-    place="Section 7.1",
-    table="data",
-)
+@claims.add("seventy-thirty", "Data without a given split are split 70 / 30.", place="Section 7.1", table="data")
 def _seventy_thirty(view: View) -> Finding:
     share = PAPER_DATA["test"] / (PAPER_DATA["novel"] + PAPER_DATA["test"])
     own_split = share[["letter", "mfeat", "cnae9"]]  # UCI splits human, pendigits, optdigits; census is capped
@@ -280,12 +256,7 @@ def _n_features(view: View, dataset: str) -> int:
     return pd.read_csv(results_folder(view.folder) / "datasets.csv", index_col="name").loc[dataset, "features"]
 
 
-@claims.add(
-    "one-hot",
-    "Categorical features are one-hot encoded.",
-    place="Section 7.1",
-    table="data",
-)
+@claims.add("one-hot", "Categorical features are one-hot encoded.", place="Section 7.1", table="data")
 def _one_hot_encoded(view: View) -> Finding:
     ours, printed = _n_features(view, "census"), PAPER_DATA.loc["census", "features"]
     return Finding(
@@ -294,12 +265,7 @@ def _one_hot_encoded(view: View) -> Finding:
     )
 
 
-@claims.add(
-    "features-of-mfeat",
-    "m feat has 515 features.",
-    place="Section 7.1",
-    table="data",
-)
+@claims.add("features-of-mfeat", "m feat has 515 features.", place="Section 7.1", table="data")
 def _features_of_mfeat(view: View) -> Finding:
     ours = _n_features(view, "mfeat")
     printed = PAPER_DATA.loc["mfeat", "features"]

@@ -46,10 +46,7 @@ claims.add(
 )
 
 
-@claims.add(
-    "baseline-wins-letter",
-    "The baseline beats PBN on Letter.",
-)
+@claims.add("baseline-wins-letter", "The baseline beats PBN on Letter.")
 def _baseline_wins_letter(view: View) -> Finding:
     """The authors' split of Letter is not known: where we have measured others as well, the lead is that over all."""
     usual = beats(("ncd", "Baseline"), ("ncd", "PBN"), "letter")(view)
@@ -77,9 +74,7 @@ claims.add(
 )
 
 claims.add(
-    "pbn-best-average-known",
-    "With k known, PBN has the highest average.",
-    has_best_average("ncd", "PBN", NCD_METHODS),
+    "pbn-best-average-known", "With k known, PBN has the highest average.", has_best_average("ncd", "PBN", NCD_METHODS)
 )
 
 claims.add(
@@ -88,11 +83,7 @@ claims.add(
     wins("ncd", "PBN", NCD_METHODS, 4),
 )
 
-claims.add(
-    "pbn-average-known",
-    "With k known, PBN reaches 77.3 % on average.",
-    averages("ncd", "PBN", 77.3),
-)
+claims.add("pbn-average-known", "With k known, PBN reaches 77.3 % on average.", averages("ncd", "PBN", 77.3))
 
 claims.add(
     "tabularncd-average-known",
@@ -141,9 +132,7 @@ claims.add(
 
 
 @claims.add(
-    "ncd-sc-quicker",
-    "NCD SC takes less time than PBN (ten runs, with the hyperparameters given).",
-    views=PUBLISHED,
+    "ncd-sc-quicker", "NCD SC takes less time than PBN (ten runs, with the hyperparameters given).", views=PUBLISHED
 )
 def _ncd_sc_is_quicker(view: View) -> Finding:
     timed = [("clust", "NCD SC"), ("ncd", "PBN")]
@@ -151,10 +140,7 @@ def _ncd_sc_is_quicker(view: View) -> Finding:
     if len(names) < MIN_DATASETS:
         raise NotMeasured("times of NCD SC (Table 3) and PBN (Table 4)")
     seconds = {
-        d: (
-            view.mean("clust", "NCD SC", d, "seconds").value,
-            view.mean("ncd", "PBN", d, "seconds").value,
-        )
+        d: (view.mean("clust", "NCD SC", d, "seconds").value, view.mean("ncd", "PBN", d, "seconds").value)
         for d in names
     }
     slower = [d for d, (sc, pbn) in seconds.items() if sc >= pbn]

@@ -45,10 +45,7 @@ def _curves(view: View, methods: Iterable[str]) -> pd.DataFrame:
     return pd.DataFrame({m: _curve(view, m) for m in methods}).dropna()
 
 
-@claims.add(
-    "share-decreasing",
-    "The accuracy of the methods falls almost always as more classes are novel.",
-)
+@claims.add("share-decreasing", "The accuracy of the methods falls almost always as more classes are novel.")
 def _decreasing(view: View) -> Finding:
     curves = _curves(view, SHARE_METHODS)
     rho = {method: float(stats.spearmanr(curve.index, curve)[0]) for method, curve in curves.items()}
@@ -69,8 +66,7 @@ def _late_falls(view: View, methods: Iterable[str]) -> tuple[pd.Series, str]:
 
 
 @claims.add(
-    "share-deep-fall-faster",
-    "When many classes are novel, the deep methods fall faster than NCD k-means and NCD SC.",
+    "share-deep-fall-faster", "When many classes are novel, the deep methods fall faster than NCD k-means and NCD SC."
 )
 def _deep_fall_faster(view: View) -> Finding:
     falls, text = _late_falls(view, SHARE_METHODS)
@@ -78,19 +74,13 @@ def _deep_fall_faster(view: View) -> Finding:
     return Finding(HOLDS if all(pairs) else FAILS if not any(pairs) else IN_PART, text)
 
 
-@claims.add(
-    "share-baseline-falls-most",
-    "Of the deep methods, the baseline falls most.",
-)
+@claims.add("share-baseline-falls-most", "Of the deep methods, the baseline falls most.")
 def _baseline_falls_most(view: View) -> Finding:
     falls, text = _late_falls(view, DEEP)
     return Finding(HOLDS if falls.idxmax() == "Baseline" else FAILS, text)
 
 
-@claims.add(
-    "share-tabularncd-peak",
-    "TabularNCD peaks around 7 novel classes, for which it was tuned.",
-)
+@claims.add("share-tabularncd-peak", "TabularNCD peaks around 7 novel classes, for which it was tuned.")
 def _tabularncd_peaks(view: View) -> Finding:
     curve, noise = _curve(view, "TabularNCD"), _share_runs(view, "TabularNCD").groupby("novel").sem()
     peak = int(curve.idxmax())
@@ -108,11 +98,7 @@ def _share_lead(view: View, method: str, rival: str, at_least: int = 2) -> Mean:
     return mean_of(Mean(lead, se) for lead, se in zip(by_number.mean(), by_number.sem(), strict=True))
 
 
-@claims.add(
-    "share-pbn-robust",
-    "PBN outperforms the others over a wide range.",
-    place="Section 7.2.1 and Appendix C",
-)
+@claims.add("share-pbn-robust", "PBN outperforms the others over a wide range.", place="Section 7.2.1 and Appendix C")
 def _pbn_best_over_a_wide_range(view: View) -> Finding:
     """The highest mean at more than half of the numbers, and, over all of them, a settled lead over each rival."""
     curves = _curves(view, SHARE_METHODS)
@@ -127,11 +113,7 @@ def _pbn_best_over_a_wide_range(view: View) -> Finding:
     )
 
 
-@claims.add(
-    "share-deep-fail",
-    "Deep methods tend to fail when too few classes are known.",
-    place="Section 7.2.1",
-)
+@claims.add("share-deep-fail", "Deep methods tend to fail when too few classes are known.", place="Section 7.2.1")
 def _deep_fail_with_few_known(view: View) -> Finding:
     """At the largest number of novel classes, every deep method is behind NCD k-means and NCD SC."""
     last = int(_curves(view, SHARE_METHODS).index.max())
@@ -143,10 +125,7 @@ def _deep_fail_with_few_known(view: View) -> Finding:
     )
 
 
-@claims.add(
-    "share-pbn-few-known",
-    "PBN still extracts relevant information when few classes are known.",
-)
+@claims.add("share-pbn-few-known", "PBN still extracts relevant information when few classes are known.")
 def _pbn_learns_from_few_known(view: View) -> Finding:
     """With five known classes or fewer, k-means in PBN's space is ahead of NCD k-means in the features."""
     lead = _share_lead(view, "PBN", "NCD k-means", at_least=26 - 5)

@@ -29,10 +29,7 @@ COLORS = PALETTE | {
 
 
 def render_table(
-    table: str,
-    metric: str = "ACC",
-    methods: Iterable[str] | None = None,
-    folder: str | os.PathLike | None = None,
+    table: str, metric: str = "ACC", methods: Iterable[str] | None = None, folder: str | os.PathLike | None = None
 ) -> Styler:
     """Show one table of the paper on a page: ours under each figure of the paper, with either set of hyperparameters.
 
@@ -186,13 +183,7 @@ def runs_in_words(runs: pd.Series) -> str:
 
 
 def rerun(
-    table: str,
-    dataset: str,
-    method: str,
-    *,
-    runs: int = 1,
-    variant: str = "",
-    folder: str | os.PathLike | None = None,
+    table: str, dataset: str, method: str, *, runs: int = 1, variant: str = "", folder: str | os.PathLike | None = None
 ) -> pd.DataFrame:
     """Measure a cell again where its data files are on this computer; otherwise say what is needed.
 
