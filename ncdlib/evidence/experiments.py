@@ -83,10 +83,12 @@ class Experiment:
 
     @property
     def row_methods(self) -> tuple[str, ...]:
+        """The method names that its rows carry."""
         return self.rows or (self.method,)
 
     @property
     def name(self) -> str:
+        """What it is called in plans."""
         parts = (self.table, self.method, self.setting, self.params_from, self.variant)
         return " / ".join(part for part in parts if part)
 
@@ -101,15 +103,18 @@ class Search:
 
     @property
     def name(self) -> str:
+        """What it is called in plans."""
         return f"search / {self.method} / {self.setting}"
 
     @property
     def file_name(self) -> str:
+        """The file of its trainings, in ``results/search/``."""
         slug = self.method.lower().replace(", ", "-").replace(" ", "-")
         return f"{self.dataset}_{slug}{'_' + self.setting if trained_for_one_setting(self.method) else ''}.csv"
 
 
 def trained_for_one_setting(method: str) -> bool:
+    """Tell whether a search is done anew for each setting."""
     return method.startswith("TabularNCD") or method == NCD_SC
 
 
@@ -178,7 +183,7 @@ def _published_and_searched(table: str, setting: str, method: str, measure: Call
 
 
 def _result_tables() -> list[Experiment]:
-    """Tables clust (k known), ncd (k known), and ncd_k_est, final_table_nmi, final_table_ari (k estimated)."""
+    """List tables clust (k known), ncd (k known), and ncd_k_est, final_table_nmi, final_table_ari (k estimated)."""
     deep, both = protocols.deep, _published_and_searched
     mended = deep("TabularNCD")
     return [
@@ -195,7 +200,7 @@ def _result_tables() -> list[Experiment]:
 
 
 def _appendices() -> list[Experiment]:
-    """Tables clust_results_different_convergence, silhouette_results and pbn_sc."""
+    """List tables clust_results_different_convergence, silhouette_results and pbn_sc."""
     spectral = {"clusterer": "spectral", "sigma_rule": "authors"}
     pbn, latent = protocols.deep("PBN"), protocols.indices_in_latent_space
     indices = tuple(INDEX_NAMES.values())
@@ -217,7 +222,7 @@ def _appendices() -> list[Experiment]:
 
 
 def _scores_on_hidden_classes() -> list[Experiment]:
-    """Not in the paper: does the score on hidden classes tell the published values from ours, or only luck?"""
+    """Ask what is not in the paper: does the score on hidden classes tell the published values from ours, or luck."""
     return [
         Experiment("hidden_score", method, protocols.hidden_score(method), "known", source, method, datasets=SMALL)
         for method in ("PBN", "Baseline")
@@ -226,7 +231,7 @@ def _scores_on_hidden_classes() -> list[Experiment]:
 
 
 def _other_splits() -> list[Experiment]:
-    """The splits of Letter and of Census depend on seeds that the paper does not give."""
+    """Split Letter and Census in other ways: the seeds of the paper's splits are not given."""
     plain = {"k-means": protocols.k_means, "SC": protocols.spectral}
     return [
         Experiment(
@@ -251,7 +256,7 @@ def _other_split(seed: int) -> Callable[[str], NCDProblem]:
 
 
 def _growing_share() -> list[Experiment]:
-    """Figure perf_wrt_share: more and more letters are novel."""
+    """List figure perf_wrt_share: more and more letters are novel."""
     plain = {"NCD k-means": protocols.ncd_k_means, "NCD SC": protocols.ncd_spectral}
     return [
         Experiment(

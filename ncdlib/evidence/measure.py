@@ -97,6 +97,7 @@ def _provenance(problem: NCDProblem, table, method, setting, params_from, varian
 
 
 def rounded(row: dict[str, Any]) -> dict[str, Any]:
+    """Keep the digits that are stored."""
     digits = {"acc": 5, "nmi": 5, "ari": 5, "seconds": 2}
     return {c: round(v, digits[c]) if c in digits and v is not None else v for c, v in row.items()}
 

@@ -65,6 +65,7 @@ class Table:
 
     @property
     def page(self) -> str:
+        """The place in the built book."""
         return f"{self.chapter}.html" + (f"#{self.anchor}" if self.anchor else "")
 
 

@@ -54,6 +54,7 @@ class Wanted:
         return wanted
 
     def includes(self, table: str, dataset: str, method: str) -> bool:
+        """Tell whether a cell is asked for."""
         return all(
             not names or name in names
             for names, name in ((self.tables, table), (self.datasets, dataset), (self.methods, method))

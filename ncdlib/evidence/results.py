@@ -35,6 +35,7 @@ def results_folder(folder: str | os.PathLike | None = None) -> Path:
 
 
 def run_store(folder: str | os.PathLike | None = None) -> RowStore:
+    """Return the store of all runs."""
     return RowStore(results_folder(folder) / "runs.csv", RUN_KEY)
 
 
@@ -64,6 +65,7 @@ def _read_runs(path: Path, state: tuple[int, ...] | None) -> pd.DataFrame:
 
 
 def search_path(search: Search, folder: str | os.PathLike | None = None) -> Path:
+    """Return the file of a search's trainings."""
     return results_folder(folder) / "search" / search.file_name
 
 

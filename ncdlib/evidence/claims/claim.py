@@ -83,6 +83,7 @@ class Claim:
 
     @property
     def full_place(self) -> str:
+        """Its place with the number of the table."""
         return f"{self.place}, {TABLES[self.table].number}"
 
 

@@ -46,7 +46,7 @@ claims.add(
     views=PUBLISHED,
 )
 def _known_classes_make_the_gain(view: View) -> Finding:
-    """NCD k-means stays ahead of a k-means that chooses among its starts as it does, by at least half of its lead.
+    """Compare with a k-means that chooses among its starts as NCD k-means does: half of the lead must stay.
 
     If the two are even, nothing is left that the known classes could have done: the claim fails.
     """
@@ -74,7 +74,7 @@ claims.add(
 
 @claims.add("no-universal-clustering", "Of NCD k-means and NCD SC, neither is the better one on all data sets.")
 def _no_universal_winner(view: View) -> Finding:
-    """NCD k-means is settled ahead of NCD SC on some data sets, and behind it on others."""
+    """Ask whether NCD k-means is settled ahead of NCD SC on some data sets, and behind it on others."""
     names = view.measured(("clust", m) for m in ("NCD k-means", "NCD SC"))
     leads = {d: view.lead(NCD_K_MEANS, NCD_SC, d) for d in names}
     directions = {lead.sign for lead in leads.values()} - {0}

@@ -18,7 +18,7 @@ claims = ClaimList("silhouette_results", "Section 7.2.2", PUBLISHED)
 
 
 def _index_errors(view: View) -> pd.DataFrame:
-    """|estimated - true number of classes|: data sets down, indices across."""
+    """Tabulate |estimated - true number of classes|: data sets down, indices across."""
     names = view.measured([("silhouette_results", index) for index in INDEX_NAMES.values()])
     return pd.DataFrame(
         {
@@ -43,7 +43,7 @@ def _rank_text(ranks: pd.Series) -> str:
 
 @rule
 def _index_has_rank(index: str, place: int, view: View) -> Finding:
-    """The index comes at this place by mean rank of its error (-1: the last)."""
+    """Ask whether the index comes at this place by the mean rank of its error (-1: the last)."""
     ranks = _mean_ranks(view)
     target = ranks.iloc[place]
     at_place = np.isclose(ranks[index], target)
@@ -86,7 +86,7 @@ def _indices_not_different(view: View) -> Finding:
     place="Appendix F",
 )
 def _latent_helps_silhouette(view: View) -> Finding:
-    """The mean error is smaller, significantly; if it is only smaller, half of the claim."""
+    """Ask whether the mean error is smaller, significantly; if it is only smaller, half of the claim."""
     methods = (INDEX_NAMES["silhouette"], FEATURES_METHOD)
     names = view.measured([("silhouette_results", m) for m in methods])
     errors = pd.DataFrame({m: {d: abs(error_of_k(view, "silhouette_results", m, d)) for d in names} for m in methods})
@@ -130,7 +130,7 @@ def _large_overestimates(view: View) -> Finding:
     views=BOTH,
 )
 def _k_is_estimated_well(view: View) -> Finding:
-    """By the silhouette in PBN's latent space: within one class of the truth on all data sets but one.
+    """Ask of the silhouette in PBN's latent space: within one class of the truth on all data sets except one.
 
     Table 10 has PBN's hyperparameters for known k. In the runs of Table 5 the hyperparameters are those of estimated k,
     as they would be in earnest; the paper does not print their estimates.

@@ -61,7 +61,7 @@ claims.add(
 
 @claims.add("greatest-lead-estimated", "PBN's leads are greatest with k estimated.")
 def _greatest_lead_when_estimated(view: View) -> Finding:
-    """PBN's leads over the three others are larger with k estimated than with k known."""
+    """Compare PBN's leads over the three others with k estimated and with k known."""
     texts, grown = [], []
     for rival in ("Baseline", "NCD SC", "TabularNCD"):
         names = view.measured([(t, m) for t in ("ncd", "ncd_k_est") for m in ("PBN", rival)])
@@ -80,14 +80,14 @@ claims.add(
 
 
 def _n_outputs(view: View, dataset: str) -> float:
-    """How many clusters TabularNCD was trained for; the paper prints what the features' silhouette says."""
+    """Return how many clusters TabularNCD was trained for; the paper prints what the features' silhouette says."""
     if view.name == "paper":
         return view.mean("silhouette_results", FEATURES_METHOD, dataset).value
     return view.mean("ncd_k_est", "TabularNCD", dataset, "estimated k").value
 
 
 def _overestimated(view: View, dataset: str) -> tuple[Mean, str]:
-    """What the ACC of TabularNCD changes by when it is given too many clusters, and a text."""
+    """Return what the ACC of TabularNCD changes by when it is given too many clusters, and a text."""
     k, k_true = _n_outputs(view, dataset), len(ncdlib.DATASETS[dataset].novel_classes)
     change = view.lead(("ncd_k_est", "TabularNCD"), ("ncd", "TabularNCD"), dataset)
     if k <= k_true:
@@ -123,7 +123,7 @@ def _loss_by_overestimate(view: View) -> Finding:
 
 @rule
 def _change_when_estimated(method: str, points: float, view: View) -> Finding:
-    """The average of `method` changes by `points` when k is estimated."""
+    """Ask whether the average of `method` changes by `points` when k is estimated."""
     outcome, text = leads_by(("ncd_k_est", method), ("ncd", method), points)(view)
     return Finding(outcome, f"{view.method(method)} with k estimated against k known:" + text.partition(":")[2])
 
@@ -164,7 +164,7 @@ claims.add(
 
 @rule
 def _stays_when_estimated(method: str, points: float, view: View) -> Finding:
-    """The average of `method` falls by no more than `points` when k is estimated."""
+    """Ask whether the average of `method` falls by no more than `points` when k is estimated."""
     fall, points, text = mean_lead(("ncd", method), ("ncd_k_est", method), points, view)
     outcome = HOLDS if fall.value <= points + view.tolerance else FAILS
     return Finding(outcome, f"{view.method(method)} with k known against k estimated:" + text.partition(":")[2])
@@ -202,7 +202,7 @@ def _others_cannot_count(view: View) -> Finding:
     views=PUBLISHED,
 )
 def _reconstruction_helps(view: View) -> Finding:
-    """PBN is ahead of itself with w = 1, all else equal."""
+    """Compare PBN with itself at w = 1, all else equal."""
     full, without = ("ncd", "PBN"), ("choices", WITHOUT_RECONSTRUCTION)
     names = view.measured([full, without])
     leads = {d: view.lead(full, without, d) for d in names}

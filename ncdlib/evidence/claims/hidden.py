@@ -16,7 +16,7 @@ claims = ClaimList(CORRELATION, "Section 7.2.1", ("searched", "mended"))
 
 
 def _correlation(view: View, method: str, dataset: str) -> tuple[float, float, int]:
-    """Pearson's r of hidden and novel ARI, the standard error of its Fisher transform, and the number of trials."""
+    """Return Pearson's r of hidden and novel ARI, the standard error of its Fisher transform, and how many trials."""
     both = view.trials(method, dataset)
     return float(stats.pearsonr(both["hidden"], both["novel"])[0]), 1 / np.sqrt(len(both) - 3), len(both)
 
@@ -50,7 +50,7 @@ claims.add(
 def _pbn_ahead_in_trials(
     what: str, compare: Callable[[View, str], tuple[int, str]], datasets: Iterable[str], at_least: int, view: View
 ) -> Finding:
-    """PBN's trials are ahead of TabularNCD's on most data sets and behind on none; behind as often as ahead: a failure.
+    """Ask for PBN's trials ahead of TabularNCD's on most data sets and behind on none; as often behind is a failure.
 
     `compare` says for a data set whether PBN is ahead (1), even (0) or behind (-1), with the numbers.
     """
@@ -81,13 +81,13 @@ def _correlation_stronger_elsewhere(view: View) -> Finding:
 
 
 def _share_beaten_by_the_chosen(view: View, method: str, dataset: str) -> float:
-    """The share of the other trials that the one with the best hidden ARI beats in novel ARI."""
+    """Return the share of the other trials that the one with the best hidden ARI beats in novel ARI."""
     both = view.trials(method, dataset)
     return float((both["novel"] < both.loc[both["hidden"].idxmax(), "novel"]).sum() / (len(both) - 1))
 
 
 def _compare_choices(view: View, dataset: str) -> tuple[int, str]:
-    """Even within a tenth of the trials; a choice that beats less than half of them is ahead of nothing.
+    """Compare the chosen trials: even within a tenth of the trials; one that beats less than half is ahead of nothing.
 
     It is no better than a draw by lot.
     """
@@ -114,7 +114,7 @@ def _fewer_hyperparameters_overfit_less(view: View) -> Finding:
     views=SEARCHED,
 )
 def _hidden_predicts_novel(view: View) -> Finding:
-    """PBN's hidden and novel ARI go together: r is above 0 beyond its standard error, on all data sets but one.
+    """Ask for an r of PBN's hidden and novel ARI above 0, beyond its standard error, on all data sets except one.
 
     On some of them only, the claim holds in part; on none, or with r below 0 on some, it fails.
     """

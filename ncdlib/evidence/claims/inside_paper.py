@@ -21,7 +21,7 @@ claims = ClaimList("ncd", "Section 7.2.1", INSIDE_PAPER)
 
 
 def _exact(right: bool) -> str:
-    """Arithmetic is right or wrong."""
+    """Judge arithmetic, which is right or wrong."""
     return HOLDS if right else FAILS
 
 
@@ -210,7 +210,7 @@ def _tangled_is_penalised(view: View) -> Finding:
 
 @rule
 def _about_half(what: str, share_of: Callable[[DatasetInfo], float], view: View) -> Finding:
-    """A share of the classes is between 40 and 60 % on every data set."""
+    """Ask whether a share of the classes is between 40 and 60 % on every data set."""
     share = {d: share_of(ncdlib.DATASETS[d]) for d in DATASETS}
     text = ", ".join(f"{PAPER_NAME_OF[d]} {s:.0%}" for d, s in share.items())
     return Finding(_exact(all(0.4 <= s <= 0.6 for s in share.values())), f"{what}: {text}")
@@ -252,7 +252,7 @@ def _seventy_thirty(view: View) -> Finding:
 
 
 def _n_features(view: View, dataset: str) -> int:
-    """Columns of the data as we read them: one for each attribute of the file."""
+    """Count the columns of the data as we read them: one for each attribute of the file."""
     return pd.read_csv(results_folder(view.folder) / "datasets.csv", index_col="name").loc[dataset, "features"]
 
 

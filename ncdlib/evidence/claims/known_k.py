@@ -48,7 +48,7 @@ claims.add(
 
 @claims.add("baseline-wins-letter", "The baseline beats PBN on Letter.")
 def _baseline_wins_letter(view: View) -> Finding:
-    """The authors' split of Letter is not known: where we have measured others as well, the lead is that over all."""
+    """Take the lead over all splits of Letter that we have measured: the authors' own is not known."""
     usual = beats(("ncd", "Baseline"), ("ncd", "PBN"), "letter")(view)
     if view.runs is None or view.name != "published":
         return usual
@@ -95,7 +95,7 @@ claims.add(
 
 @rule
 def _hyperparameters_hold_tabularncd_back(table: str, view: View) -> Finding:
-    """Mended, TabularNCD has as many hyperparameters as before: what it gains is not due to their number.
+    """Compare with top_k as a fraction: as many hyperparameters as before, so that a gain is not due to their number.
 
     Where it stays behind PBN, settled, the number may be the reason or not: half of the claim.
     """

@@ -19,7 +19,7 @@ claims = ClaimList("perf_wrt_share", "Appendix C", PUBLISHED)
 
 
 def _share_runs(view: View, method: str) -> pd.Series:
-    """ACC in percent by the number of novel classes of Letter, from 2 (one is always found), and their combination."""
+    """Return ACC in percent by the number of novel letters, from 2 (one is always found), and their combination."""
     view.used["perf_wrt_share", method, "letter"] = None
     if view.runs is None:
         raise NotMeasured("numbers: the paper shows a figure")
@@ -36,12 +36,12 @@ def _share_runs(view: View, method: str) -> pd.Series:
 
 
 def _curve(view: View, method: str) -> pd.Series:
-    """Mean ACC by the number of novel classes."""
+    """Return the mean ACC by the number of novel classes."""
     return _share_runs(view, method).groupby("novel").mean()
 
 
 def _curves(view: View, methods: Iterable[str]) -> pd.DataFrame:
-    """The curves of several methods, at the numbers of novel classes that all of them have."""
+    """Return the curves of several methods, at the numbers of novel classes that all of them have."""
     return pd.DataFrame({m: _curve(view, m) for m in methods}).dropna()
 
 
@@ -57,7 +57,7 @@ def _decreasing(view: View) -> Finding:
 
 
 def _late_falls(view: View, methods: Iterable[str]) -> tuple[pd.Series, str]:
-    """What each method loses from the middle of the curve to its end, as a share of the middle, and a text."""
+    """Return what each method loses from the middle of the curve to its end, as a share of the middle, and a text."""
     curves = _curves(view, methods)
     middle, end = curves.index[len(curves) // 2], curves.index[-1]
     falls = 1 - curves.loc[end] / curves.loc[middle]
@@ -92,7 +92,7 @@ def _tabularncd_peaks(view: View) -> Finding:
 
 
 def _share_lead(view: View, method: str, rival: str, at_least: int = 2) -> Mean:
-    """The mean lead over all numbers of novel classes from `at_least` on, paired by the combination of classes."""
+    """Return the mean lead over all numbers of novel classes from `at_least` on, paired by combination of classes."""
     leads = (_share_runs(view, method) - _share_runs(view, rival)).dropna()
     by_number = leads[leads.index.get_level_values("novel") >= at_least].groupby("novel")
     return mean_of(Mean(lead, se) for lead, se in zip(by_number.mean(), by_number.sem(), strict=True))
@@ -100,7 +100,7 @@ def _share_lead(view: View, method: str, rival: str, at_least: int = 2) -> Mean:
 
 @claims.add("share-pbn-robust", "PBN outperforms the others over a wide range.", place="Section 7.2.1 and Appendix C")
 def _pbn_best_over_a_wide_range(view: View) -> Finding:
-    """The highest mean at more than half of the numbers, and, over all of them, a settled lead over each rival."""
+    """Ask for the highest mean at more than half of the numbers, and a settled lead over each rival in all."""
     curves = _curves(view, SHARE_METHODS)
     won = list(curves.index[curves.idxmax(axis=1) == "PBN"])
     leads = {m: _share_lead(view, "PBN", m) for m in SHARE_METHODS if m != "PBN"}
@@ -115,7 +115,7 @@ def _pbn_best_over_a_wide_range(view: View) -> Finding:
 
 @claims.add("share-deep-fail", "Deep methods tend to fail when too few classes are known.", place="Section 7.2.1")
 def _deep_fail_with_few_known(view: View) -> Finding:
-    """At the largest number of novel classes, every deep method is behind NCD k-means and NCD SC."""
+    """Ask whether, at the largest number of novel classes, every deep method is behind NCD k-means and NCD SC."""
     last = int(_curves(view, SHARE_METHODS).index.max())
     leads = {(m, r): _share_lead(view, m, r, last) for m in DEEP for r in PLAIN}
     behind = [lead.sign < 0 for lead in leads.values()]
@@ -127,6 +127,6 @@ def _deep_fail_with_few_known(view: View) -> Finding:
 
 @claims.add("share-pbn-few-known", "PBN still extracts relevant information when few classes are known.")
 def _pbn_learns_from_few_known(view: View) -> Finding:
-    """With five known classes or fewer, k-means in PBN's space is ahead of NCD k-means in the features."""
+    """Ask whether, with five known classes or fewer, k-means in PBN's space is ahead of NCD k-means in the features."""
     lead = _share_lead(view, "PBN", "NCD k-means", at_least=26 - 5)
     return Finding(by_sign(lead), f"five known letters or fewer: PBN {lead} points ahead")

@@ -39,7 +39,7 @@ claims.add(
     views=SEARCHED,
 )
 def _tuned_clustering_overfits(view: View) -> Finding:
-    """PBN with tuned spectral clustering loses to k-means, and by more than half as much where only the classes change.
+    """Ask whether it loses to k-means, and by half as much at least where only the classes change.
 
     Its two values are found on the many train rows and used on the few test rows. What is lost by that, and is not
     where the train rows are clustered, has nothing to do with the classes.

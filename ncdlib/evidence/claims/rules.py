@@ -27,25 +27,28 @@ def rule(judge_with: Callable[..., Finding]) -> Callable[..., Judge]:
 
 
 def names_of(datasets: Iterable[str]) -> str:
+    """List data sets by the paper's names."""
     return ", ".join(PAPER_NAME_OF[d] for d in datasets) or "none"
 
 
 def over(datasets: Sequence[str]) -> str:
+    """Say how many data sets there are, and which, if it is not all seven."""
     return f"{len(datasets)} data sets" + ("" if len(datasets) == len(DATASETS) else f" ({names_of(datasets)})")
 
 
 def by_count(n_missed: int) -> str:
+    """Judge a count: right, missed by one, or by more."""
     return HOLDS if n_missed <= 0 else IN_PART if n_missed == 1 else FAILS
 
 
 def by_sign(mean: Mean) -> str:
-    """Ahead and settled: holds; even: holds in part; behind and settled: does not hold."""
+    """Judge a lead: settled ahead, even, or settled behind."""
     return (FAILS, IN_PART, HOLDS)[mean.sign + 1]
 
 
 @rule
 def leads_by(cell: Cell, rival: Cell, points: float, view: View) -> Finding:
-    """`cell` is `points` ahead of `rival` on average."""
+    """Ask whether `cell` is `points` ahead of `rival` on average."""
     lead, compared_with, text = mean_lead(cell, rival, points, view)
     near = abs(lead.value - compared_with) <= view.tolerance
     if lead.sign == 0:
@@ -69,7 +72,7 @@ def mean_lead(cell: Cell, rival: Cell, points: float, view: View) -> tuple[Mean,
 
 @rule
 def leads_only_by(cell: Cell, rival: Cell, points: float, view: View) -> Finding:
-    """`cell` is ahead of `rival` on average, by `points` only; a rival that is ahead itself is half of the claim."""
+    """Ask whether `cell` is ahead of `rival` by `points` only; a rival that is ahead itself is half of the claim."""
     lead, points, text = mean_lead(cell, rival, points, view)
     close = lead.sign >= 0 and abs(lead.value - points) <= view.tolerance
     return Finding(HOLDS if close else IN_PART if lead.value < points else FAILS, text)
@@ -77,7 +80,7 @@ def leads_only_by(cell: Cell, rival: Cell, points: float, view: View) -> Finding
 
 @rule
 def averages(table: str, method: str, value: float, view: View) -> Finding:
-    """The average over the data sets is `value`."""
+    """Ask whether the average over the data sets is `value`."""
     names = view.measured([(table, method)])
     ours = view.average(table, method, names).value
     text = f"{view.method(method)}: {ours:.1f} over {over(names)}"
@@ -89,6 +92,7 @@ def averages(table: str, method: str, value: float, view: View) -> Finding:
 
 @rule
 def has_best_average(table: str, method: str, rivals: Collection[str], view: View) -> Finding:
+    """Ask whether `method` has the highest average."""
     rivals = [m for m in rivals if m != method]
     names = view.measured((table, m) for m in (method, *rivals))
     best_rival = max(rivals, key=lambda m: view.average(table, m, names).value)
@@ -104,7 +108,7 @@ def has_best_average(table: str, method: str, rivals: Collection[str], view: Vie
 
 @rule
 def is_worse_on(cell: Cell, rivals: Collection[Cell], allowed: Collection[Cell] | int, view: View) -> Finding:
-    """`cell` falls behind a rival on no more data sets than allowed, or only in these (dataset, rival)."""
+    """Ask whether `cell` is behind a rival on no more data sets than allowed, or only in these (dataset, rival)."""
     names = view.measured([cell, *rivals])
     behind = {(d, rival) for d in names for rival in rivals if view.lead(cell, rival, d).sign < 0}
     worse = [d for d in names if any(d == name for name, _ in behind)]
@@ -131,7 +135,7 @@ def is_worse_on(cell: Cell, rivals: Collection[Cell], allowed: Collection[Cell] 
 
 @rule
 def wins(table: str, method: str, rivals: Collection[str], at_least: int, view: View) -> Finding:
-    """`method` has the highest mean on at least this many data sets."""
+    """Ask whether `method` has the highest mean on at least this many data sets."""
     rivals = [m for m in rivals if m != method]
     names = view.measured((table, m) for m in (method, *rivals))
     worst = {d: min((view.lead((table, method), (table, m), d) for m in rivals), key=lambda x: x.value) for d in names}
@@ -154,7 +158,7 @@ def wins(table: str, method: str, rivals: Collection[str], at_least: int, view: 
 
 @rule
 def is_always_ahead(cell: Cell, rival: Cell, exceptions: int, view: View) -> Finding:
-    """`cell` is ahead of `rival`, settled, on every data set except for this many."""
+    """Ask whether `cell` is ahead of `rival`, settled, on every data set except for this many."""
     names = view.measured([cell, rival], at_least=len(view.datasets))
     leads = {d: view.lead(cell, rival, d) for d in names}
     ahead = [d for d, lead in leads.items() if lead.sign > 0]
@@ -165,6 +169,7 @@ def is_always_ahead(cell: Cell, rival: Cell, exceptions: int, view: View) -> Fin
 
 @rule
 def beats(cell: Cell, rival: Cell, dataset: str, view: View) -> Finding:
+    """Ask whether `cell` is settled ahead of `rival` on one data set."""
     lead = view.lead(cell, rival, dataset)
     names = f"{view.method(cell[1])} {view.mean(*cell, dataset).value:.1f}, "
     names += f"{view.method(rival[1])} {view.mean(*rival, dataset).value:.1f}"

@@ -34,6 +34,7 @@ class Mean(NamedTuple):
     se: float = 0.0
 
     def minus(self, other: Mean) -> Mean:
+        """Return the difference of two independent means."""
         return Mean(self.value - other.value, float(np.hypot(self.se, other.se)))
 
     @property
@@ -47,6 +48,7 @@ class Mean(NamedTuple):
 
 
 def mean_of(values: Iterable[Mean]) -> Mean:
+    """Average independent means."""
     values = list(values)
     se = np.sqrt(np.sum([v.se**2 for v in values])) / len(values)
     return Mean(float(np.mean([v.value for v in values])), float(se))
@@ -78,13 +80,15 @@ class View:
 
     @property
     def tolerance(self) -> float:
+        """How far an average may be from the paper's and still agree."""
         return ROUNDING if self.name == "paper" else POINTS
 
     def method(self, name: str) -> str:
-        """The method that stands for this one here."""
+        """Return the method that stands for this one here."""
         return self.substitutes.get(name, name)
 
     def mean(self, table: str, method: str, dataset: str, metric: str | None = None) -> Mean:
+        """Return a cell, by default in the metric of its table; raise `NotMeasured` where there is none."""
         metric, method = metric or TABLES[table].metric, self.method(method)
         self.used[table, method, dataset] = None
         try:
@@ -94,13 +98,14 @@ class View:
             raise NotMeasured(f"{method} on {PAPER_NAME_OF[dataset]} ({where(table)})") from None
 
     def has(self, *cell: str) -> bool:
+        """Tell whether a cell is measured."""
         try:
             return self.mean(*cell) is not None
         except NotMeasured:
             return False
 
     def measured(self, cells: Iterable[tuple[str, str]], at_least: int = MIN_DATASETS) -> list[str]:
-        """The data sets on which all of these (table, method) are measured."""
+        """Return the data sets on which all of these (table, method) are measured."""
         there = {cell: [d for d in self.datasets if self.has(*cell, d)] for cell in dict.fromkeys(cells)}
         found = [d for d in self.datasets if all(d in names for names in there.values())]
         if len(found) < at_least:
@@ -113,6 +118,7 @@ class View:
         return found
 
     def average(self, table: str, method: str, datasets: Iterable[str]) -> Mean:
+        """Average a cell over data sets."""
         return mean_of(self.mean(table, method, d) for d in datasets)
 
     def trials(self, method: str, dataset: str) -> pd.DataFrame:
@@ -130,6 +136,7 @@ class View:
         return both
 
     def lead(self, cell: tuple[str, str], rival: tuple[str, str], dataset: str) -> Mean:
+        """Return the difference of two cells on a data set."""
         return self.mean(*cell, dataset).minus(self.mean(*rival, dataset))
 
 
