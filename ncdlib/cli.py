@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,10 +26,11 @@ from ncdlib.methods.registry import DISCOVERING, METHODS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ncdlib.datasets import DatasetInfo
+    from ncdlib.evidence.plan import Job
+
 METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
 
-if TYPE_CHECKING:
-    from ncdlib.datasets import DatasetInfo
 
 app = typer.Typer(
     help="Novel class discovery in tabular data.",
@@ -213,7 +214,7 @@ def _check_jobs(jobs: int) -> None:
 @app.command()
 def reproduce(
     what: Annotated[
-        list[str] | None, typer.Argument(help="Tables (clust, ncd, ...) or search; all by default.")
+        list[str] | None, typer.Argument(help='Tables ("Table 4", or clust, ncd, ...) or search; all by default.')
     ] = None,
     datasets: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = "",
     methods: Annotated[str, typer.Option(help="Methods, separated by semicolons.")] = "",
@@ -231,12 +232,11 @@ def reproduce(
     ] = None,
 ) -> None:
     """Measure what results/ does not hold yet of the paper's tables and figures. Stop and start again at any moment."""
-    from ncdlib.evidence import load_results, measure
+    from ncdlib.evidence import load_results, plan
     from ncdlib.evidence.results import results_folder
-    from ncdlib.own_data.discovery import _dask_cluster
 
     if summary:
-        typer.echo(measure.summary().to_string(index=False))
+        typer.echo(plan.summary().to_string(index=False))
         return
     _check_jobs(jobs)
     split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
@@ -246,33 +246,51 @@ def reproduce(
             "--again removes runs: name the tables to measure again, and leave out --dry-run and --budget"
         )
     if again:
-        typer.echo(f"{measure.forget(*chosen, runs=runs)} runs forgotten")
-    pending = partial(measure.pending_jobs, *chosen, runs=runs, trials=trials)
+        typer.echo(f"{plan.forget(*chosen, runs=runs)} runs forgotten")
+    pending = partial(plan.pending_jobs, *chosen, runs=runs, trials=trials)
     if dry_run:
-        typer.echo("\n".join(measure.plan(pending(), load_results())))
+        typer.echo("\n".join(plan.in_words(pending(), load_results())))
         return
-    deadline = None if budget is None else time.time() + 60 * budget
     n_rows = 0
     kept = f"all that was finished is in {results_folder()}: the same command goes on"
-    with _one_line_when_stopped(kept), _dask_cluster(dask):
-        # A search that is finished makes new cells possible: look again until nothing more can be done.
-        while n_new := measure.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
-            n_rows += n_new
+    with _one_line_when_stopped(kept):
+        if first := pending():
+            n_rows = _measure_all(first, pending, dask, jobs, budget, trials)
     typer.echo(f"{n_rows} rows measured, in {results_folder()}; what is missing now: ncd reproduce --dry-run")
+
+
+def _measure_all(
+    first: list[Job],
+    pending: Callable[[], list[Job]],
+    dask: str | None,
+    jobs: int,
+    budget: float | None,
+    trials: int | None,
+) -> int:
+    """Measure until nothing is left: a search that is finished makes new cells possible."""
+    from ncdlib.evidence.measure import reproduce
+    from ncdlib.own_data.discovery import _dask_cluster
+
+    deadline = None if budget is None else time.time() + 60 * budget
+    n_rows, todo = 0, first
+    with _dask_cluster(dask):
+        while n_new := reproduce(todo, n_jobs=jobs, deadline=deadline, trials=trials):
+            n_rows, todo = n_rows + n_new, pending()
+    return n_rows
 
 
 @app.command()
 def verify(
-    table: Annotated[str, typer.Argument(help="The paper's label of a table: clust, ncd, ncd_k_est, ...")],
+    table: Annotated[str, typer.Argument(help='A table of the paper: "Table 4", or its label: clust, ncd, ...')],
     dataset: Annotated[str, typer.Option(help="A data set.")],
     method: Annotated[str, typer.Option(help="A method, as the table names it.")],
-    runs: Annotated[int | None, typer.Option(min=1, help="Measure this many runs; all of the cell by default.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Measure this many runs; by default all of the cell.")] = None,
     variant: Annotated[str, typer.Option(help="Which problem, where a table has several on one data set.")] = "",
 ) -> None:
     """Measure one cell of a table again: what the paper says, what is stored, what comes out now."""
-    from ncdlib.evidence import measure
+    from ncdlib.evidence.verify import verify
 
-    cell = measure.verify(table, dataset, method, runs=runs, variant=variant)
+    cell = verify(table, dataset, method, runs=runs, variant=variant)
     typer.echo(cell.round(1).to_string(index=False, na_rep="-"))
     if cell.attrs["source"] != "original":
         typer.echo(f"data: {cell.attrs['source']}")
