@@ -31,10 +31,10 @@ def load_dataset(
     """Load a data set with its class split and preprocessing, which are the paper's for the paper's data sets.
 
     Every file is looked for in `data_home`, then in the folder that the environment variable ``NCDLIB_DATA``
-    names, then in the user's cache folder (or the one that ``NCDLIB_CACHE`` names), always in a sub-folder
-    with the name of the data set. Where none of these has a file of it, the arrays on board are used: all data sets but
-    human and census come with the package. Any other file is downloaded from the UCI archive (or the mirror that
-    ``NCDLIB_UCI_URL`` names) into the cache folder.
+    names, then in the user's cache folder (or the one that ``NCDLIB_CACHE`` names), always in the sub-folder
+    ``DATASETS[name].home``, which mostly has the name of the data set. Where none of these has a file of it, the arrays
+    on board are used: all data sets but human and census come with the package. Any other file is downloaded from the
+    UCI archive (or the mirror that ``NCDLIB_UCI_URL`` names) into the cache folder.
 
     Parameters
     ----------
