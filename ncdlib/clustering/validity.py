@@ -375,12 +375,12 @@ class ValidityIndex:
 VALIDITY_INDICES = {
     "silhouette": ValidityIndex(_means_over_runs(silhouette_scores), paper_name="Silhouette"),
     "calinski_harabasz": ValidityIndex(_means_over_runs(_calinski_harabasz_scores), paper_name="CH"),
-    "davies_bouldin": ValidityIndex(_means_over_runs(_davies_bouldin_scores), _lowest, paper_name="Davies-B."),
     "dunn": ValidityIndex(_means_over_runs(dunn_scores), paper_name="Dunn"),
-    "elbow": ValidityIndex(_mean_inertia, _knee, paper_name="Elbow"),
     "km_acc": ValidityIndex(_km_acc, paper_name="KM ACC"),
+    "davies_bouldin": ValidityIndex(_means_over_runs(_davies_bouldin_scores), _lowest, paper_name="Davies-B."),
+    "elbow": ValidityIndex(_mean_inertia, _knee, paper_name="Elbow"),
 }
-"""The one list of validity indices: whatever offers, checks or measures indices reads it.
+"""The one list of validity indices, in the paper's order: whatever offers, checks or measures indices reads it.
 
 :meta hide-value:
 """
