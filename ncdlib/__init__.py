@@ -9,7 +9,7 @@ from ncdlib.methods.registry import METHODS
 _attributes = {
     "problem": ["NCDProblem"],
     "metrics": ["clustering_accuracy", "evaluate"],
-    "datasets": ["DATASETS", "load_dataset", "make_ncd_blobs"],
+    "datasets": ["DATASETS", "load_dataset", "load_table", "make_ncd_blobs"],
     "clustering.embedding": ["spectral_embedding"],
     "clustering.validity": ["KEstimate", "estimate_n_clusters"],
     "methods.saving": ["load"],

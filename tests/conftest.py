@@ -1,9 +1,11 @@
 """What all tests share.
 
-Three things are not on every machine. A test that needs one says so, and is skipped where it is missing:
+Four things are not on every machine. A test that needs one says so, and is skipped where it is missing:
 
 ``@pytest.mark.needs_data("letter", "human")``
-    The UCI files of these data sets in ``$NCDLIB_DATA`` (``digits`` is always there and needs no mark).
+    These data sets: on board, or their files in ``$NCDLIB_DATA``.
+``@pytest.mark.needs_files("letter")``
+    The files of these data sets in ``$NCDLIB_DATA``, though they are on board.
 ``@pytest.mark.needs_chromium``
     The browser.
 ``@pytest.mark.needs_site``
@@ -21,6 +23,8 @@ from pathlib import Path
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
+
+from ncdlib import DATASETS
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -42,10 +46,14 @@ def chapters_of(caption: str | None = None) -> list[str]:
 
 
 def missing_data(*names: str) -> str | None:
+    return missing_files(*(name for name in names if not DATASETS[name].on_board))
+
+
+def missing_files(*names: str) -> str | None:
     home = os.environ.get("NCDLIB_DATA")
-    if not home:
+    if names and not home:
         return "NCDLIB_DATA is not set"
-    absent = [name for name in names if not (Path(home) / name).is_dir()]
+    absent = [name for name in names if not Path(home, DATASETS[name].home).is_dir()]
     return f"{home} has no folder for {', '.join(absent)}" if absent else None
 
 
@@ -57,7 +65,12 @@ def missing_site() -> str | None:
     return None if (SITE / "index.html").is_file() else "the book is not built: run make book"
 
 
-NEEDS = {"needs_data": missing_data, "needs_chromium": missing_chromium, "needs_site": missing_site}
+NEEDS = {
+    "needs_data": missing_data,
+    "needs_files": missing_files,
+    "needs_chromium": missing_chromium,
+    "needs_site": missing_site,
+}
 
 
 # Files, or tests in them: those that start processes, train until something is learned, or read millions of rows.
@@ -73,16 +86,13 @@ SLOW = (
     "test_discover.py::test_methods_by_name",
     "test_discover.py::test_notes_on_what_an_option_did_not_do",
     "test_download.py::test_two_processes_download_once",
-    "test_evidence.py::test_a_run_fills_what_is_missing_and_nothing_twice",
-    "test_evidence.py::test_a_stored_cell_is_reproduced",
-    "test_evidence.py::test_ctrl_c_leaves_a_usable_store_and_says_so_in_one_line",
-    "test_evidence.py::test_hidden_score_needs_no_novel_label_and_belongs_to_its_seed",
-    "test_evidence.py::test_kill_9_during_a_run_loses_nothing_that_was_finished",
-    "test_evidence.py::test_novel_labels_enter_no_selection",
-    "test_evidence.py::test_summary",
-    "test_evidence.py::test_the_stored_mean_of_tabularncd_is_reproduced",
-    "test_evidence.py::test_two_at_once_share_the_work",
-    "test_evidence.py::test_verify_shows_what_other_tables_of_the_paper_have_of_the_same_runs",
+    "test_measure.py::test_a_run_fills_what_is_missing_and_nothing_twice",
+    "test_measure.py::test_a_stored_cell_is_reproduced",
+    "test_measure.py::test_hidden_score_needs_no_novel_label_and_belongs_to_its_seed",
+    "test_measure.py::test_novel_labels_enter_no_selection",
+    "test_measure.py::test_summary",
+    "test_measure.py::test_the_stored_mean_of_tabularncd_is_reproduced",
+    "test_measure.py::test_verify_shows_what_other_tables_of_the_paper_have_of_the_same_runs",
     "test_options.py::test_kill_during_save_leaves_the_file_as_it_was",
     "test_packaging.py::test_wheel_and_sdist",
     "test_same_output.py",
@@ -94,6 +104,7 @@ SLOW = (
     "test_search.py::test_two_processes_give_the_serial_result",
     "test_search.py::test_workers_end_with_a_killed_process",
     "test_site.py",
+    "test_stopped_runs.py",
 )
 
 

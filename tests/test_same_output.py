@@ -81,8 +81,7 @@ def fit_all():
         model = estimator.fit(problem.X, problem.y)
         space = model.transform(problem.X) if hasattr(model, "transform") else model.cluster_centers_
         found[name] = digest(model.labels_, model.predict(problem.X_test), space)
-    indices = [name for name in INDICES if name != "km_acc"]
-    estimate = estimate_n_clusters(problem.X_novel, indices, range(2, 8), n_runs=1, n_init=2, random_state=0)
+    estimate = estimate_n_clusters(problem.X_novel, INDICES[:5], range(2, 8), n_runs=1, n_init=2, random_state=0)
     return found | {"estimate": digest(*estimate.scores.values())}
 
 

@@ -357,30 +357,29 @@ class ValidityIndex:
         From the partitions of a sweep to a score for each candidate.
     best : callable
         From the candidates and their scores to the best candidate; the one with the highest score by default.
-    paper_name : str or None
-        What the paper's tables call it; None for an index that the paper does not have.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ncdlib.clustering.validity import VALIDITY_INDICES
-    >>> VALIDITY_INDICES["davies_bouldin"].paper_name
-    'Davies-B.'
+    >>> index = VALIDITY_INDICES["davies_bouldin"]
+    >>> int(index.best(np.array([2, 3, 4]), np.array([0.8, 0.3, 0.5])))  # the lowest value is the best
+    3
     """
 
     scores: Callable[[_Sweep], NDArray]
     best: Callable[[NDArray, NDArray], int] = _highest
-    paper_name: str | None = None
 
 
 VALIDITY_INDICES = {
-    "silhouette": ValidityIndex(_means_over_runs(silhouette_scores), paper_name="Silhouette"),
-    "calinski_harabasz": ValidityIndex(_means_over_runs(_calinski_harabasz_scores), paper_name="CH"),
-    "dunn": ValidityIndex(_means_over_runs(dunn_scores), paper_name="Dunn"),
-    "km_acc": ValidityIndex(_km_acc, paper_name="KM ACC"),
-    "davies_bouldin": ValidityIndex(_means_over_runs(_davies_bouldin_scores), _lowest, paper_name="Davies-B."),
-    "elbow": ValidityIndex(_mean_inertia, _knee, paper_name="Elbow"),
+    "silhouette": ValidityIndex(_means_over_runs(silhouette_scores)),
+    "calinski_harabasz": ValidityIndex(_means_over_runs(_calinski_harabasz_scores)),
+    "davies_bouldin": ValidityIndex(_means_over_runs(_davies_bouldin_scores), _lowest),
+    "dunn": ValidityIndex(_means_over_runs(dunn_scores)),
+    "elbow": ValidityIndex(_mean_inertia, _knee),
+    "km_acc": ValidityIndex(_km_acc),
 }
-"""The one list of validity indices, in the paper's order: whatever offers, checks or measures indices reads it.
+"""The one list of validity indices: whatever offers, checks or measures indices reads it.
 
 :meta hide-value:
 """
