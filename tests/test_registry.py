@@ -1,11 +1,11 @@
-"""The one list of methods, and of validity indices, and what reads them."""
+"""The lists that others read: methods, validity indices, slow tests."""
 
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, SLOW
 from sklearn.utils import get_tags
 
 import ncdlib
@@ -87,3 +87,9 @@ def test_a_new_validity_index_works_at_once(monkeypatch):
 
 def test_every_index_of_the_paper_is_registered():
     assert set(INDEX_NAMES) <= set(validity.VALIDITY_INDICES)
+
+
+@pytest.mark.parametrize("test", SLOW)
+def test_what_make_quick_leaves_out_is_there(test):
+    file, _, name = test.partition("::")
+    assert f"def {name}(" in (ROOT / "tests" / file).read_text() if name else (ROOT / "tests" / file).is_file()
