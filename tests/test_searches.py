@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from test_evidence import with_other_novel_labels
+from test_measure import with_other_novel_labels
 
 import ncdlib
 from ncdlib.evidence import experiments, search_summary, searches
@@ -32,7 +32,7 @@ def make_quick(patch, problem=None):
     searches._problem.cache_clear()
     for name, value in QUICK.items():
         patch.setattr(Unit, name, value)
-    for method in ("PBN", experiments.MENDED):
+    for method in ("PBN", experiments.TOP_K_AS_FRACTION):
         name, _, space = experiments.SEARCHES[method]
         patch.setitem(experiments.SEARCHES, method, (name, {"epochs": 2}, space))
 
@@ -99,11 +99,13 @@ def test_novel_labels_choose_nothing(measured, tmp_path, monkeypatch):
 
 def test_tabularncd_is_trained_for_its_setting(tmp_path, monkeypatch):
     make_quick(monkeypatch)
-    unit = Unit("blobs", experiments.MENDED, 0, "estimated")
+    unit = Unit("blobs", experiments.TOP_K_AS_FRACTION, 0, "estimated")
     searches.measure_unit(unit, tmp_path)
     summary = search_summary(tmp_path)
     assert set(summary["setting"]) == {"estimated"} and summary["acc"].notna().all()
-    assert searches.is_done(unit, tmp_path) and not searches.is_done(Unit("blobs", experiments.MENDED, 0), tmp_path)
+    assert searches.is_done(unit, tmp_path) and not searches.is_done(
+        Unit("blobs", experiments.TOP_K_AS_FRACTION, 0), tmp_path
+    )
     searches._problem.cache_clear()
 
 
@@ -112,7 +114,7 @@ def test_what_is_declared():
     assert len(set(units)) == len(units) == len({unit.file_name for unit in units})
     whole = {(u.method, u.dataset, u.draw) for u in units if not u.split}
     assert {(m, d, n) for m in ("PBN", "Baseline") for d in DATASETS for n in range(3)} <= whole
-    assert {(experiments.MENDED, d, n) for d in DATASETS for n in range(3)} <= whole
+    assert {(experiments.TOP_K_AS_FRACTION, d, n) for d in DATASETS for n in range(3)} <= whole
     confirming = {(u.dataset, u.split) for u in units if u.split}
     assert confirming == {(d, s) for d in ("pendigits", "optdigits", "letter") for s in (1, 2)}
 

@@ -30,11 +30,10 @@ from sklearn.metrics import pairwise_distances_argmin
 from tqdm import tqdm
 
 import ncdlib
-from ncdlib._io.checks import one_known_class_allowed
 from ncdlib._io.processes import one_thread
 from ncdlib._io.row_store import RowStore
 from ncdlib.evidence import experiments, protocols, results
-from ncdlib.evidence.experiments import FULL_OPT, MENDED, SEARCHES, load_problem, trained_for_one_setting
+from ncdlib.evidence.experiments import FULL_OPT, SEARCHES, TOP_K_AS_FRACTION, load_problem, trained_for_one_setting
 from ncdlib.problem import NCDProblem
 from ncdlib.selection.hidden_classes import MIN_HIDDEN, MIN_VISIBLE, HiddenClassKFold
 from ncdlib.selection.race import DOZEN_THEN_FOUR, Race
@@ -181,8 +180,8 @@ def unit_list(draws: Iterable[int] = DRAWS) -> list[Unit]:
     for datasets in (slow, ("cnae9",), ("human",)):
         listed += units("PBN", datasets) + units("Baseline", datasets)
     small = quick + slow
-    listed += units(MENDED, small) + units(MENDED, HEAVY)
-    listed += [u for u in units(MENDED, small, ("estimated",)) + units("TabularNCD", small) if u.draw == 0]
+    listed += units(TOP_K_AS_FRACTION, small) + units(TOP_K_AS_FRACTION, HEAVY)
+    listed += [u for u in units(TOP_K_AS_FRACTION, small, ("estimated",)) + units("TabularNCD", small) if u.draw == 0]
     return listed + units(FULL_OPT, small)
 
 
@@ -215,7 +214,7 @@ def make_search(unit: Unit, rule: Rule, folder: str | os.PathLike | None = None)
     """The search of a unit by one rule; all rules share the trainings in the file."""
     problem = unit.problem
     method, fixed, space = SEARCHES[unit.method]
-    estimator = protocols.ESTIMATORS[method](verbose=False, **fixed)
+    estimator = getattr(ncdlib, method)(verbose=False, **fixed)
     n_features = problem.X.shape[1]
     single = trained_for_one_setting(unit.method)
     return HiddenClassSearchCV(
@@ -303,7 +302,8 @@ def _score_novel(unit: Unit, folder: str | os.PathLike | None) -> int:
     k = len(problem.novel_classes)
     if trained_for_one_setting(unit.method) and unit.setting == "estimated":
         k = int(choices["k"].iloc[0])
-    estimator = protocols.ESTIMATORS[method](n_clusters=k, verbose=False, **fixed)
+    estimator = getattr(ncdlib, method)(n_clusters=k, verbose=False, **fixed)
+    estimator.min_known_classes = 1
     fits_clusters = unit.method == FULL_OPT  # only its own spectral clusters can place test rows
     size = estimator.stack_size(problem.X.shape[1])
     n_rows = 0
@@ -357,7 +357,7 @@ def measure_unit(unit: Unit, folder: str | os.PathLike | None = None) -> int:
     if not unit.can_be_searched:
         return 0
     trainings = RowStore(_folder(folder) / unit.file_name, KEY)
-    with trainings.claim(dict.fromkeys(KEY, -1)) as mine, one_thread(), one_known_class_allowed():
+    with trainings.claim(dict.fromkeys(KEY, -1)) as mine, one_thread():
         return _search(unit, folder) + _score_novel(unit, folder) if mine else 0
 
 
@@ -373,7 +373,7 @@ def estimated_seconds(unit: Unit, folder: str | os.PathLike | None = None) -> fl
     """A guess for a whole unit on one core, from the trainings of earlier searches on the same data set."""
     problem = unit.problem
     one = _seconds_of_a_training(unit, folder)
-    estimator = protocols.ESTIMATORS[SEARCHES[unit.method][0]]()
+    estimator = getattr(ncdlib, SEARCHES[unit.method][0])()
     raced, n_seeds = 0, 1
     for n_trials, until in unit.race:
         raced, n_seeds = raced + n_trials * (until - n_seeds), until
@@ -457,12 +457,12 @@ def _published(runs: pd.DataFrame, choice: dict[str, Any], clusters_of: str) -> 
     method, table = choice["method"], "ncd" if choice["setting"] == "known" else "ncd_k_est"
     if choice["split"]:
         return float("nan")
-    if method == MENDED and choice["setting"] == "known":
+    if method == TOP_K_AS_FRACTION and choice["setting"] == "known":
         table, method = "choices", "TabularNCD: published top_k as a fraction"
     elif clusters_of == "train rows" and method in ("PBN", "Baseline"):
         table, method = "choices", f"{method}: clusters of the train rows"
     here = runs[(runs["table"] == table) & (runs["method"] == method) & (runs["dataset"] == choice["dataset"])]
-    here = here[(here["origin"] == "published") & (here["setting"] == choice["setting"])]
+    here = here[(here["params_from"] == "published") & (here["setting"] == choice["setting"])]
     return float(100 * here["acc"].mean())
 
 

@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.model_selection import ParameterSampler
 
-from ncdlib._io.checks import one_known_class_allowed
 from ncdlib._io.processes import end_with_parent, one_thread
 from ncdlib.clustering.validity import estimate_n_clusters
 from ncdlib.metrics import SCORES
@@ -117,7 +116,7 @@ def run_unit(
 ) -> list[dict[str, Any]]:
     """Train and score in one fold some trials, each with the number of its repeat: a row for each."""
     end_with_parent()
-    with one_thread(), one_known_class_allowed(), collapse_is_no_news():
+    with one_thread(), collapse_is_no_news():
         y = codes.copy()
         y[fold.hidden] = UNLABELED
         params = [trial.params for trial, _ in runs]
@@ -148,6 +147,7 @@ def _train(
     protocol: Protocol, X: NDArray, y: NDArray, params: list[dict[str, Any]], seeds: list[int]
 ) -> list[BaseEstimator | Exception]:
     if hasattr(protocol.estimator, "fit_many"):
+        protocol.estimator.min_known_classes = 1  # hiding two of three, as the paper does, leaves no more
         try:
             models = protocol.estimator.fit_many(X, y, params, seeds, fit_clusters=not protocol.clusters_afresh)
         except ValueError as error:  # a set that is out of range; halving finds it, and leaves the others in stacks
@@ -158,6 +158,7 @@ def _train(
     models = []
     for parameters, seed in zip(params, seeds, strict=True):
         model = configure(clone(protocol.estimator), parameters | {"random_state": seed})
+        model.min_known_classes = 1
         try:
             models.append(model.fit(X, y))
         except FAILURES as error:
