@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 def one_thread() -> Iterator[None]:
     """Allow one thread, for many small models.
 
-    One process per core with one thread each beats threads, which would wait on each other. And a sum is the same to the
-    last bit whatever the number of threads allowed.
+    One process per core with one thread each beats threads, which would wait on each other. And a sum is the same to
+    the last bit whatever the number of threads allowed.
     """
     torch = sys.modules.get("torch")
     n_threads = torch.get_num_threads() if torch else None
