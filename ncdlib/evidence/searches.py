@@ -67,6 +67,10 @@ Refuted means that it is below zero by as much. Anything else is "cannot be judg
 made against the default hyperparameters and against a random trial, and all three are reported, whatever they say.
 The other readings are reported too, and choose nothing.
 """
+"""What "the search, done right" is, why, and what would confirm or refute it.
+
+:meta hide-value:
+"""
 
 DRAWS = (0, 1, 2)
 HEAVY = ("human", "cnae9")  # a training takes minutes
