@@ -51,9 +51,6 @@ def results_like_the_paper(folder, change=lambda cells: cells, share=None, judge
         for method in methods
     ]
     cells = change(pd.concat([cells, mended, *estimated], ignore_index=True))
-    # Where two tables show the same runs, the one under whose name they are stored comes last, and counts.
-    stored_as = [measured_as(*cell) == cell for cell in zip(cells["table"], cells["method"], strict=True)]
-    cells = cells.assign(last=stored_as).sort_values("last", kind="stable")
     wave = np.tile([-1.0, 1.0], 5)  # mean 0, population std 1
     runs: dict[tuple, dict] = {}
     for cell in cells.itertuples():
