@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Allow one thread, for many small models.
+    """Let numerical libraries use one thread.
 
-    One process per core with one thread each beats threads, which would wait on each other. And a sum is the same to
-    the last bit whatever the number of threads allowed.
+    For many small models, one process for each core, with one thread each, beats threads, which would wait on each
+    other. And a sum is the same to the last bit whatever the number of threads allowed.
     """
     torch = sys.modules.get("torch")
     n_threads = torch.get_num_threads() if torch else None

@@ -308,7 +308,6 @@ def _score_novel(unit: Unit, folder: str | os.PathLike | None) -> int:
     if trained_for_one_setting(unit.method) and unit.setting == "estimated":
         k = int(choices["k"].iloc[0])
     estimator = getattr(ncdlib, method)(n_clusters=k, verbose=False, **fixed)
-    estimator.min_known_classes = 1
     fits_clusters = unit.method == FULL_OPT  # only its own spectral clusters can place test rows
     size = estimator.stack_size(problem.X.shape[1])
     n_rows = 0

@@ -146,10 +146,11 @@ def run_unit(
 def _train(
     protocol: Protocol, X: NDArray, y: NDArray, params: list[dict[str, Any]], seeds: list[int]
 ) -> list[BaseEstimator | Exception]:
-    if hasattr(protocol.estimator, "fit_many"):
-        protocol.estimator.min_known_classes = 1  # hiding two of three, as the paper does, leaves no more
+    estimator = clone(protocol.estimator)
+    estimator.min_known_classes = 1  # hiding two of three, as the paper does, leaves no more
+    if hasattr(estimator, "fit_many"):
         try:
-            models = protocol.estimator.fit_many(X, y, params, seeds, fit_clusters=not protocol.clusters_afresh)
+            models = estimator.fit_many(X, y, params, seeds, fit_clusters=not protocol.clusters_afresh)
         except ValueError as error:  # a set that is out of range; halving finds it, and leaves the others in stacks
             half = len(params) // 2
             halves = ((params[:half], seeds[:half]), (params[half:], seeds[half:]))
@@ -157,7 +158,7 @@ def _train(
         return [ArithmeticError("training diverged") if m.diverged_ else m for m in models]
     models = []
     for parameters, seed in zip(params, seeds, strict=True):
-        model = configure(clone(protocol.estimator), parameters | {"random_state": seed})
+        model = configure(clone(estimator), parameters | {"random_state": seed})
         model.min_known_classes = 1
         try:
             models.append(model.fit(X, y))
