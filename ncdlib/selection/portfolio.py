@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
@@ -36,7 +37,7 @@ MAX_HIDDEN, MAX_HIDDEN_PER_CLASS = 1_000, 200  # rows of a fold
 N_VOTES = 10  # nearest rows that tell the class of a new one
 
 
-class MetricNCD(NCDEstimator):
+class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
     """A consensus of clusterings in the metric of the known classes, weighed on hidden known classes.
 
     1. The unlabelled rows are seen in four spaces: standardised columns, the metric of the known classes
@@ -109,6 +110,7 @@ class MetricNCD(NCDEstimator):
         check_positive(n_neighbors=self.n_neighbors, max_rows=self.max_rows)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31))
+        self._n_features_out = X.shape[1]
         self.mean_, self.scale_ = column_scale(X)
         X = (X - self.mean_) / self.scale_
         unlabeled = np.flatnonzero(codes == UNLABELED)
