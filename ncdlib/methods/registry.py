@@ -66,6 +66,13 @@ METHODS = {
     method.name: method
     for method in (
         Method(
+            "metric",
+            "ncdlib.selection.portfolio:MetricNCD",
+            label="MetricNCD",
+            color="#b5541c",
+            description="a consensus of clusterings in the metric of the known classes, weighed on hidden classes",
+        ),
+        Method(
             "pbn",
             "ncdlib.methods.pbn:PBN",
             label="PBN",
