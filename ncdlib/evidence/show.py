@@ -16,7 +16,6 @@ from ncdlib.datasets import DATASETS, find_files
 from ncdlib.evidence import measure
 from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
 from ncdlib.evidence.compare import ORIGINS, compare_with_paper, show_table, within_tolerance
-from ncdlib.evidence.experiments import MENDED
 from ncdlib.evidence.paper import PAPER_NAME_OF, PAPER_NUMBER
 from ncdlib.plots import PALETTE
 
@@ -24,12 +23,7 @@ if TYPE_CHECKING:
     from IPython.display import HTML
     from pandas.io.formats.style import Styler
 
-COLORS = PALETTE | {
-    MENDED: "#b58fc9",
-    "KM PBN": PALETTE["PBN"],
-    "SC PBN default": PALETTE["NCD SC"],
-    "SC PBN full opt": PALETTE["SC"],
-}
+COLORS = PALETTE | {"KM PBN": PALETTE["PBN"]}
 
 
 def render_table(
