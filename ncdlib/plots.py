@@ -192,8 +192,7 @@ def plot_matching(y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int
 def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -> HTML:
     """Show an interactive figure in a chapter without a request to any other host.
 
-    In the built book the site's own script draws it as soon as a reader comes near (see book/_static/book.js); in a
-    notebook the output holds plotly's script.
+    In the built book the site's own script draws it when a reader comes near; in a notebook the output holds plotly's.
 
     Parameters
     ----------
@@ -221,8 +220,6 @@ def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -
         config={"displayModeBar": False, "responsive": True},  # the bar would cover legends
         post_script=None if hover_images is None else _hover_script(hover_images),
     )
-    if in_book:
-        body = body.replace('<script type="text/javascript">', '<script type="text/plotly">')
     return HTML(f'<div role="figure" aria-label="{escape(alt)}" style="position: relative">{body}</div>')
 
 

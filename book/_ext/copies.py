@@ -213,9 +213,9 @@ def code_cells(executed: Path) -> dict[int, dict]:
 
 
 def shows_elsewhere(output: dict) -> bool:
-    """Whether an output shows outside the site: not glued values, nor figures that the site's script draws."""
-    data = output.get("data", {})
-    return "scrapbook" not in output.get("metadata", {}) and "text/plotly" not in "".join(data.get("text/html", ""))
+    """Whether an output shows outside the site: not glued values, nor figures for which the site has the script."""
+    html = "".join(output.get("data", {}).get("text/html", ""))
+    return "scrapbook" not in output.get("metadata", {}) and "plotly-graph-div" not in html
 
 
 def write_copy(app: Sphinx, doctree: nodes.document, docname: str) -> None:

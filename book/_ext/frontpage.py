@@ -80,8 +80,8 @@ HERO = """
 <canvas width="1200" height="520" role="img" aria-label="Small pictures of digits: known classes in blue and grey, novel
 classes in warm colours. At first all are mixed; in the end each digit is in a group of its own."></canvas>
 <figcaption><button type="button" class="hero-pause">Pause</button> <span class="hero-epoch"></span>
-Real rows in the latent space of PBN while it learns. It was told the names of the
-<span class="known">blue and grey</span> digits only; the <span class="novel">warm</span> ones it sorts out by itself.</figcaption>
+Real rows in the latent space of PBN while it learns. It was told the names of the <span class="known">blue and
+grey</span> digits only; the <span class="novel">warm</span> ones it sorts out by itself.</figcaption>
 <script type="application/json">{data}</script>
 </figure>
 """

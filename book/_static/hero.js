@@ -7,6 +7,8 @@ document.querySelectorAll("figure.hero").forEach((figure) => {
   const button = figure.querySelector("button"), label = figure.querySelector(".hero-epoch");
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const GRID = 999, TRAVEL = 1500, REST = 500, LAST_REST = 3500; // milliseconds
+  if (figure.clientWidth < 600) [canvas.width, canvas.height] = [720, 640]; // a phone: fewer pixels, larger digits
+  const SIZE = canvas.width < 1000 ? 28 : 33;
   const last = data.places.length - 1;
   let time = 0, before = null, playing = false, near = true, sprites = [];
 
@@ -45,7 +47,7 @@ document.querySelectorAll("figure.hero").forEach((figure) => {
     const step = TRAVEL + REST, i = Math.min(Math.floor(time / step), last);
     const share = i === last ? 0 : smooth(Math.min((time - i * step) / TRAVEL, 1));
     const from = data.places[i], to = data.places[Math.min(i + 1, last)];
-    const size = canvas.width / 36;
+    const size = SIZE;
     pen.imageSmoothingEnabled = false;
     pen.clearRect(0, 0, canvas.width, canvas.height);
     sprites.forEach((sprite, row) => {
