@@ -7,14 +7,15 @@ they were built, and have the code cells of the source and the outputs of the bu
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+import nbformat
 from docutils import nodes
+from jupyter_cache import get_cache
 from sphinx.application import Sphinx
 
 BRANCH = "notebooks"
@@ -68,7 +69,7 @@ class MarkdownWriter:
         elif type(node).__name__ in ("solution_node", "exercise_node", "exercise_enumerable_node"):
             # Not a quotation: cells of code may be within.
             title, *content = node.children
-            self.blocks.append(f"**{self.inlines(title)}**")
+            self.blocks.append(f"**{self.label(node)}{self.inlines(title).replace('[ ', ' [')}**")
             for part in content:
                 self.children(part, level)
         elif isinstance(node, nodes.section):
@@ -101,7 +102,8 @@ class MarkdownWriter:
         elif isinstance(node, nodes.image):
             yield self.inline(node)
         elif name == "algorithm_node":
-            yield quoted(f"**{self.label(node)}{self.inlines(node.children[0])}**\n\n{self.joined(node.children[1:])}")
+            title = f"**{self.label(node)} {self.inlines(node.children[0])}**"
+            yield quoted(f"{title}\n\n{self.joined(node.children[1:])}")
         elif isinstance(node, nodes.Admonition):
             titled = isinstance(node.children[0], nodes.title)
             title = self.inlines(node.children[0]) if titled else name.capitalize()
@@ -152,12 +154,12 @@ class MarkdownWriter:
         return f"**{self.label(figure)}.** {' '.join(texts)}"
 
     def label(self, node: nodes.Element) -> str:
-        names = {"figure": "Figure", "table": "Table", "algorithm": "Algorithm"}
-        for kind, name in names.items():
+        """The kind and number of what counts itself, such as "Figure 2.1"; nothing for the rest."""
+        for kind in ("figure", "table", "algorithm", "exercise"):
             for id_ in node["ids"]:
                 if number := self.numbers.get(kind, {}).get(id_):
-                    return f"{name} {'.'.join(map(str, number))}"
-        return "Figure"
+                    return f"{kind.capitalize()} {'.'.join(map(str, number))}"
+        return ""
 
     # -- text -------------------------------------------------------------------------------------------------------
 
@@ -200,15 +202,15 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def code_cells(executed: Path) -> dict[int, dict]:
+def code_cells(notebook: nbformat.NotebookNode) -> dict[int, dict]:
     """The code cells of an executed chapter by their positions, with the outputs that another place can show."""
     cells = {}
-    for position, cell in enumerate(json.loads(executed.read_text(encoding="utf-8"))["cells"]):
-        if cell["cell_type"] == "code":
+    for position, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
             hidden = bool({"hide-input", "hide-cell", "remove-cell"} & set(cell["metadata"].get("tags", [])))
             metadata = {"jupyter": {"source_hidden": True}} if hidden else {}
             outputs = [output for output in cell["outputs"] if shows_elsewhere(output)]
-            cells[position] = cell | {"metadata": metadata, "outputs": outputs}
+            cells[position] = cell | {"metadata": metadata, "outputs": outputs, "execution_count": None}
     return cells
 
 
@@ -219,18 +221,21 @@ def shows_elsewhere(output: dict) -> bool:
 
 
 def write_copy(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    executed = Path(app.outdir).parent / "jupyter_execute" / f"{docname}.ipynb"
-    if app.builder.format != "html" or Path(app.env.doc2path(docname)).suffix != ".ipynb":
+    source = Path(app.env.doc2path(docname))
+    if app.builder.format != "html" or source.suffix != ".ipynb":
         return
+    cache = get_cache(Path(app.outdir).parent / ".jupyter_cache")
+    _, executed = cache.merge_match_into_notebook(nbformat.read(source, as_version=4))
     address = urljoin(app.config.html_baseurl, f"{docname}.html")
     writer = MarkdownWriter(address, app.env.toc_fignumbers.get(docname, {}), code_cells(executed))
     cells = writer.write(doctree)
     note = f"*A copy of [this page of the book]({address}), with the numbers that its build computed written out.*"
     cells.insert(1, {"cell_type": "markdown", "id": "where-from", "metadata": {}, "source": note})
-    notebook = json.loads(executed.read_text(encoding="utf-8"))
-    path = Path(app.outdir) / "notebooks" / executed.name
+    executed.cells = [nbformat.from_dict(cell) for cell in cells]
+    path = Path(app.outdir) / "notebooks" / source.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(notebook | {"cells": cells}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    nbformat.validate(executed)
+    nbformat.write(executed, path)
 
 
 def lead_to_copies(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
