@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 # One colour, one meaning. Methods have greens and purples; those that grow out of each other share a hue.
 PALETTE = {
-    "k-means": "#829e0f",
-    "NCD k-means": "#304a10",
-    "SC": "#0aa561",
-    "NCD SC": "#1f6455",
-    "Baseline": "#6a3df2",
-    "TabularNCD": "#7a1068",
-    "TabularNCD, mended": "#d066e9",
-    "PBN": "#6316a3",
-    "SC PBN default": "#eb4f98",
-    "SC PBN full opt": "#c346ad",
+    "k-means": "#65a21b",
+    "NCD k-means": "#48610e",
+    "SC": "#2a9961",
+    "NCD SC": "#17543d",
+    "Baseline": "#a983d0",
+    "TabularNCD": "#8f288a",
+    "TabularNCD, mended": "#4a1844",
+    "PBN": "#bc42e8",
+    "SC PBN default": "#d56ea9",
+    "SC PBN full opt": "#cc337c",
 }
 
 # Known classes: muted blues and greys. Novel classes: warm. Taken in order, and again from the start.
