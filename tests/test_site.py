@@ -260,8 +260,10 @@ def test_quiz_answers_respond(reader, path):
     scores = page.locator(".quiz-score").all_inner_texts()
     assert sum(int(score.split(" of ")[0]) for score in scores) == n_right
     assert all(score.endswith(" %.") for score in scores)
-    for again in page.get_by_role("button", name="Start again").all():
-        again.click()
+    again = page.get_by_role("button", name="Start again")
+    assert again.count() == len(scores)
+    while again.count():
+        again.first.click()
     assert page.locator("[data-answered], .quiz-chosen, [aria-disabled]").count() == 0
     assert set(page.locator(".quiz-score").all_inner_texts()) == {""}
     first = page.locator("ol.quiz > li").first
@@ -434,7 +436,7 @@ def test_first_load_is_light(browser, site, path):
     """What a server sends that compresses text, as GitHub's does; the landing page is as light without."""
     context = browser.new_context(viewport=SIZES["desktop"])
     page, answers = context.new_page(), []
-    page.on("response", answers.append)
+    page.on("response", lambda answer: answers.append(answer))
     page.goto(urljoin(site, path), wait_until="networkidle")
     bodies = {answer.url: answer.body() for answer in answers if answer.ok}
     text = (".html", ".js", ".css", ".svg")
@@ -549,7 +551,8 @@ def test_copy_of_a_chapter_reads_without_the_site(chapter):
     kinds = {"fig": "Figure", "tab": "Table"}
     for figure in pictures:  # every caption is there, with a number
         assert re.search(rf"\*\*{kinds[figure['name'][:3]]} \d+\.\d+\.\*\* ", text)
-    assert len(re.findall(r"^\*\*(?:Figure|Table) \d+\.\d+\.\*\*", text, flags=re.M)) == len(pictures)
+    captions = re.findall(r"^\*\*(?:Figure|Table) \d+\.\d+\.\*\*", text, flags=re.M)
+    assert len(set(captions)) == len(captions) >= len(pictures)
 
 
 def test_site_names_no_script_of_another_host():

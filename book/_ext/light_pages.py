@@ -27,8 +27,8 @@ SUMMARY = (
 def description(doctree: nodes.document | None) -> str:
     """The first sentences of a page, as many as search engines and link previews show.
 
-    >>> description(None) == SUMMARY
-    True
+    >>> description(None)
+    ''
     """
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
         words = " ".join(paragraph.astext().split())
@@ -36,14 +36,14 @@ def description(doctree: nodes.document | None) -> str:
             if len(words) <= DESCRIPTION_LENGTH:
                 return words
             return words[:DESCRIPTION_LENGTH].rpartition(" ")[0].rstrip(",;:.") + " …"
-    return SUMMARY
+    return ""
 
 
 def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     """What search engines and messengers show of a link to this page."""
     site = app.config.html_baseurl
-    text = escape(description(doctree))
     title = escape(re.sub(r"<[^>]*>", "", context.get("title", "")) or app.config.html_title)
+    text = escape(description(doctree)) or f"{title}. {SUMMARY}"
     context["metatags"] = (
         f'<meta name="description" content="{text}">\n'
         f'<meta property="og:type" content="article">\n<meta property="og:title" content="{title}">\n'
