@@ -1,9 +1,9 @@
-// A box that scrolls sideways must be reachable by keyboard; the theme sees to code, but not to code that was folded.
+// A box that scrolls must be reachable by keyboard; the theme sees to code, but not to code that was folded.
 function markScrollable() {
   const boxes = ".cell_output .output.text_html, .cell_output:has(> figure), .pst-scrollable-table-container, "
     + ".bd-article :is(details, .toggle) pre";
   for (const box of document.querySelectorAll(boxes)) {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   }
   document.querySelectorAll(".output.text_html, .pst-scrollable-table-container").forEach(markEdge);
