@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from faults import full_disk, read_only
+from IPython.utils.capture import capture_output
 from packaging.version import Version
 from typer.testing import CliRunner
 
@@ -36,6 +37,7 @@ from ncdlib.evidence import experiments as declared
 from ncdlib.evidence.experiments import SEARCH_TRIALS, Experiment, Search
 from ncdlib.evidence.paper import DATASETS
 from ncdlib.evidence.results import RUN_COLUMNS, RUN_KEY
+from ncdlib.evidence.show import glue_all, starred_names
 
 REAL_EXPERIMENTS = declared.experiment_list()
 DIGITS = partial(Experiment, "clust", datasets=("digits",), runs=3)
@@ -537,3 +539,19 @@ def test_again_forgets_no_more_runs_than_it_measures(stored, tmp_path, monkeypat
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2 and "leave out --dry-run and --budget" in " ".join(done.output.replace("│", " ").split())
     assert len(load_results(tmp_path)) == len(stored) - 1
+
+
+def test_values_are_glued_as_plain_python():
+    with capture_output() as captured:
+        glue_all(
+            share=np.float64(76.5), wins=np.int64(3), sure=np.bool_(True), best="PBN", **{"w_0.5": np.float32(0.5)}
+        )
+    glued = {out.metadata["scrapbook"]["name"]: out.data for out in captured.outputs}
+    shown = {name: data["application/papermill.record/text/plain"] for name, data in glued.items()}
+    assert shown == {"share": "76.5", "wins": "3", "sure": "True", "best": "'PBN'", "w_0.5": "0.5"}
+
+
+def test_a_star_marks_what_is_measured_on_a_variant():
+    starred = [name for name, printed in starred_names().items() if printed.endswith("*")]
+    runs = load_results()
+    assert starred == [name for name in DATASETS if (runs.loc[runs["dataset"] == name, "source"] != "original").any()]

@@ -17,7 +17,9 @@ from ncdlib.evidence import measure
 from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
 from ncdlib.evidence.compare import ORIGINS, compare_with_paper, show_table, within_tolerance
 from ncdlib.evidence.experiments import MENDED
+from ncdlib.evidence.paper import DATASETS as PAPER_DATASETS
 from ncdlib.evidence.paper import PAPER_NAME_OF, PAPER_NUMBER
+from ncdlib.evidence.results import load_results
 from ncdlib.plots import PALETTE
 
 if TYPE_CHECKING:
@@ -185,6 +187,37 @@ def runs_in_words(runs: pd.Series) -> str:
     most, fewer = int(runs.max()), int((runs < runs.max()).sum())
     text = f"{most} run{'s' if most > 1 else ''} each"
     return text + (f", fewer in {fewer} of {len(runs)} measured" if fewer else "")
+
+
+def starred_names(folder: str | os.PathLike | None = None) -> dict[str, str]:
+    """Name the data sets as the paper does, with a star where our runs are on a variant of the original.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.show import starred_names
+    >>> names = starred_names()
+    >>> names["letter"], names["census"]
+    ('Letter', 'Census*')
+    """
+    source = load_results(folder).groupby("dataset")["source"].first()
+    return {name: PAPER_NAME_OF[name] + "*" * (source.get(name, "original") != "original") for name in PAPER_DATASETS}
+
+
+def glue_all(**values: object) -> None:
+    """Hand values to the text of a chapter, each under its name, with NumPy's scalars as plain numbers.
+
+    The text shows a value with ``{glue:text}`name:.1f` ``. A NumPy scalar could not be formatted there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ncdlib.evidence.show import glue_all
+    >>> glue_all(accuracy=np.float64(76.5), best="PBN")
+    """
+    from myst_nb import glue
+
+    for name, value in values.items():
+        glue(name, value.item() if isinstance(value, np.generic) else value, display=False)
 
 
 def rerun(
