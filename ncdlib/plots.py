@@ -16,6 +16,7 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import studentized_range
@@ -250,10 +251,12 @@ def _hover_script(images: NDArray, zoom: int = 6) -> str:
     """
 
 
-def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None) -> Axes:
+def plot_rows(
+    points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, marks: ArrayLike = (), ax: Axes | None = None
+) -> Axes:
     """Draw rows as points of a plane: known classes in blues and greys, novel ones in warm colours, each named.
 
-    A class's name stands above the thickest of its points.
+    A class's name stands above the thickest of its points, or a little higher or lower where another name is.
 
     Parameters
     ----------
@@ -262,6 +265,8 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
         The true class of each row.
     problem : NCDProblem
         Says which classes are known and what they are called.
+    marks : array of shape (n_marks, 2), optional
+        Points that names keep away from, because the caller draws something there.
     ax : matplotlib Axes, optional
         By default those of a new figure.
 
@@ -277,6 +282,7 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
     points, y = np.asarray(points), np.asarray(y)
     ax = ax or plt.subplots()[1]
     outline = [patheffects.withStroke(linewidth=3, foreground="white")]
+    names = []
     for classes, colors in ((problem.known_classes, KNOWN_COLORS), (problem.novel_classes, NOVEL_COLORS)):
         for i, c in enumerate(classes):
             mine = points[y == c]
@@ -290,9 +296,29 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
             x, top = np.median(group[:, 0]), group[:, 1].max()
             name = ax.text(x, top, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
             name.set_path_effects(outline)
+            names.append(name)
+    _keep_apart(names, marks, ax)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _keep_apart(names: Sequence[Text], marks: ArrayLike, ax: Axes, rounds: int = 100) -> None:
+    """Move names up and down until none is near another one or a mark."""
+    size = np.array([0.06, 0.09])  # of a name, in shares of the axes' width and height
+    places = ax.transLimits.transform(np.reshape([*(name.get_position() for name in names), *marks], (-1, 2)))
+    movable = np.arange(len(places)) < len(names)
+    for _ in range(rounds):
+        gap = size - np.abs(places[:, None] - places)
+        near = np.argwhere(np.triu((gap > 0).all(axis=2) & (movable | movable[:, None]), k=1))
+        if len(near) == 0:
+            break
+        for i, j in near:
+            up = np.array([1, -1]) if places[i, 1] >= places[j, 1] else np.array([-1, 1])
+            share = movable[[i, j]] / movable[[i, j]].sum()
+            places[[i, j], 1] += up * share * (gap[i, j, 1] + 1e-6)
+    for name, place in zip(names, ax.transLimits.inverted().transform(places), strict=False):
+        name.set_position(place)
 
 
 def add_slider(frames: Mapping[str, Sequence[go.Scatter]], layout: Mapping | None = None) -> go.Figure:
