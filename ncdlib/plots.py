@@ -16,7 +16,6 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.text import Text
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import studentized_range
@@ -252,11 +251,11 @@ def _hover_script(images: NDArray, zoom: int = 6) -> str:
 
 
 def plot_rows(
-    points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, marks: ArrayLike = (), ax: Axes | None = None
+    points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None, avoid: ArrayLike | None = None
 ) -> Axes:
     """Draw rows as points of a plane: known classes in blues and greys, novel ones in warm colours, each named.
 
-    A class's name stands above the thickest of its points, or a little higher or lower where another name is.
+    A class's name stands beside the thickest of its points, above them where there is room.
 
     Parameters
     ----------
@@ -265,10 +264,10 @@ def plot_rows(
         The true class of each row.
     problem : NCDProblem
         Says which classes are known and what they are called.
-    marks : array of shape (n_marks, 2), optional
-        Points that names keep away from, because the caller draws something there.
     ax : matplotlib Axes, optional
         By default those of a new figure.
+    avoid : array of shape (n_places, 2), optional
+        Where no name should stand, because something else will be drawn there.
 
     Examples
     --------
@@ -282,43 +281,35 @@ def plot_rows(
     points, y = np.asarray(points), np.asarray(y)
     ax = ax or plt.subplots()[1]
     outline = [patheffects.withStroke(linewidth=3, foreground="white")]
-    names = []
+    room = np.ptp(points, axis=0) * 0.08
+    taken = [] if avoid is None else list(np.asarray(avoid))
     for classes, colors in ((problem.known_classes, KNOWN_COLORS), (problem.novel_classes, NOVEL_COLORS)):
         for i, c in enumerate(classes):
             mine = points[y == c]
             if len(mine) == 0:
                 continue
             ax.scatter(*mine.T, s=8, color=colors[i % len(colors)], alpha=0.7, lw=0)
-            # Above the point with the most neighbours: a mean may fall between two groups.
-            distances = euclidean_distances(mine)
-            near = distances <= np.median(distances) / 2
-            group = mine[near[near.sum(axis=1).argmax()]]
-            x, top = np.median(group[:, 0]), group[:, 1].max()
-            name = ax.text(x, top, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
+            place = _free_place(mine, np.array(taken).reshape(-1, 2), room)
+            taken.append(place)
+            name = ax.text(*place, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
             name.set_path_effects(outline)
-            names.append(name)
-    _keep_apart(names, marks, ax)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return ax
 
 
-def _keep_apart(names: Sequence[Text], marks: ArrayLike, ax: Axes, rounds: int = 100) -> None:
-    """Move names up and down until none is near another one or a mark."""
-    size = np.array([0.06, 0.09])  # of a name, in shares of the axes' width and height
-    places = ax.transLimits.transform(np.reshape([*(name.get_position() for name in names), *marks], (-1, 2)))
-    movable = np.arange(len(places)) < len(names)
-    for _ in range(rounds):
-        gap = size - np.abs(places[:, None] - places)
-        near = np.argwhere(np.triu((gap > 0).all(axis=2) & (movable | movable[:, None]), k=1))
-        if len(near) == 0:
-            break
-        for i, j in near:
-            up = np.array([1, -1]) if places[i, 1] >= places[j, 1] else np.array([-1, 1])
-            share = movable[[i, j]] / movable[[i, j]].sum()
-            places[[i, j], 1] += up * share * (gap[i, j, 1] + 1e-6)
-    for name, place in zip(names, ax.transLimits.inverted().transform(places), strict=False):
-        name.set_position(place)
+def _free_place(points: NDArray, taken: NDArray, room: NDArray) -> NDArray:
+    """Choose a place for a name beside the point with the most neighbours (a mean may fall between two groups)."""
+    distances = euclidean_distances(points)
+    near = distances <= np.median(distances) / 2
+    group = points[near[near.sum(axis=1).argmax()]]
+    middle, half = np.median(group, axis=0), np.ptp(group, axis=0) / 2
+    directions = np.array([[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]])
+    candidates = middle + directions * half
+    if len(taken) == 0:
+        return candidates[0]
+    nearest = euclidean_distances(candidates / room, taken / room).min(axis=1)
+    return candidates[(nearest >= 1).argmax() if (nearest >= 1).any() else nearest.argmax()]
 
 
 def add_slider(frames: Mapping[str, Sequence[go.Scatter]], layout: Mapping | None = None) -> go.Figure:
