@@ -34,7 +34,6 @@ from ncdlib._io.checks import (
     check_rows,
     check_seed,
     encode_labels,
-    one_known_class_allowed,
 )
 from ncdlib._io.row_store import RowStore
 from ncdlib.clustering.validity import INDICES, estimate_n_clusters
@@ -460,7 +459,7 @@ def _run_block(
 ) -> list[dict[str, Any]]:
     """Train and score some trials in one fold: lines 3 to 10 of Algorithm 1."""
     end_with_parent()
-    with one_thread(), one_known_class_allowed():
+    with one_thread():
         y = codes.copy()
         y[fold.hidden] = UNLABELED
         n_hidden = len(fold.classes)
@@ -492,6 +491,7 @@ def _train(
     protocol: _Protocol, X: NDArray, y: NDArray, params: list[dict[str, Any]], seeds: list[int]
 ) -> list[BaseEstimator | Exception]:
     if hasattr(protocol.estimator, "fit_many"):
+        protocol.estimator.min_known_classes = 1  # hiding two of three, as the paper does, leaves no more
         try:
             models = protocol.estimator.fit_many(X, y, params, seeds, fit_clusters=not protocol.clusters_afresh)
         except ValueError as error:  # a set that is out of range; halving finds it, and leaves the others in stacks
@@ -502,6 +502,7 @@ def _train(
     models = []
     for parameters, seed in zip(params, seeds, strict=True):
         model = configure(clone(protocol.estimator), parameters | {"random_state": seed})
+        model.min_known_classes = 1
         try:
             models.append(model.fit(X, y))
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
