@@ -24,7 +24,7 @@ def glue_all(**values: object) -> None:
     from myst_nb import glue
 
     for name, value in values.items():
-        glue(name, value, display=False)
+        glue(name, value.item() if isinstance(value, np.generic) else value, display=False)
 
 
 def starred_names(folder: str | os.PathLike | None = None) -> dict[str, str]:
