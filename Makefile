@@ -15,7 +15,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 help:
 	@echo "make book       build the site (installs all it needs into $(VENV) first)"
 	@echo "make test       lint, unit tests, doctests, every chapter, the site in a browser"
-	@echo "make quick      lint and the fast tests: about a minute"
+	@echo "make quick      lint and the fast tests"
 	@echo "make lab        open the chapters in JupyterLab"
 	@echo "make bench      measure the speed of the package"
 	@echo "make reproduce  measure what results/ does not hold yet"

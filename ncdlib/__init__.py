@@ -12,6 +12,7 @@ _attributes = {
     "datasets": ["DATASETS", "load_dataset", "load_table", "make_ncd_blobs"],
     "clustering.embedding": ["spectral_embedding"],
     "clustering.validity": ["KEstimate", "estimate_n_clusters"],
+    "methods.metric": ["KnownClassMetric"],
     "methods.saving": ["load"],
     "selection.hidden_classes": ["HiddenClassKFold"],
     "selection.search": ["HiddenClassSearchCV"],

@@ -146,8 +146,15 @@ def discover(
     if output is not None and any(output.suffix.lower() in endings for endings in OTHER_FILES.values()):
         raise ValueError(f"cannot write {output}: give a name that ends in .csv or .parquet")
     _check_jobs(jobs)
-    how = "the same command goes on" if store else "with --store FILE, the same command would go on"
-    with _one_line_when_stopped(f"{how} where the search was"):
+
+    def what_is_kept() -> str:
+        if store is None:
+            return "with --store FILE, the same command would go on where the search was"
+        if not store.exists():  # before the first unit of work was done
+            return "nothing was finished yet: the same command starts again"
+        return "the same command goes on where the search was"
+
+    with _one_line_when_stopped(what_is_kept):
         rows, found = discover_file(
             table,
             label_column,
@@ -195,14 +202,14 @@ def _as_text(summary: pd.DataFrame) -> str:
 
 
 @contextmanager
-def _one_line_when_stopped(message: str) -> Iterator[None]:
+def _one_line_when_stopped(message: Callable[[], str]) -> Iterator[None]:
     """Let Ctrl-C end the command with one line that says what is kept."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ tasks .* have been cancelled")  # joblib's word for the same
             yield
     except KeyboardInterrupt:
-        typer.echo(f"\nstopped; {message}", err=True)
+        typer.echo(f"\nstopped; {message()}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -253,7 +260,7 @@ def reproduce(
         return
     n_rows = 0
     kept = f"all that was finished is in {results_folder()}: the same command goes on"
-    with _one_line_when_stopped(kept):
+    with _one_line_when_stopped(lambda: kept):
         if first := pending():
             n_rows = _measure_all(first, pending, dask, jobs, budget, trials)
     typer.echo(f"{n_rows} rows measured, in {results_folder()}; what is missing now: ncd reproduce --dry-run")

@@ -66,6 +66,13 @@ METHODS = {
     method.name: method
     for method in (
         Method(
+            "metric",
+            "ncdlib.selection.portfolio:MetricNCD",
+            label="MetricNCD",
+            color="#b5541c",
+            description="a consensus of clusterings in the metric of the known classes, weighed on hidden classes",
+        ),
+        Method(
             "pbn",
             "ncdlib.methods.pbn:PBN",
             label="PBN",
@@ -140,7 +147,7 @@ def get_method(name: str) -> Method:
     'PBN'
     >>> get_method("dbscan")
     Traceback (most recent call last):
-    ValueError: unknown method 'dbscan': choose from pbn, baseline, tabularncd, ncd_kmeans, ncd_sc
+    ValueError: unknown method 'dbscan': choose from metric, pbn, baseline, tabularncd, ncd_kmeans, ncd_sc
     """
     if name.lower() not in DISCOVERING:
         raise ValueError(f"unknown method {name!r}: choose from {', '.join(DISCOVERING)}")
