@@ -20,7 +20,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "methods.tabularncd": ["TabularNCD"],
         "selection.hidden_classes": ["HiddenClassKFold"],
         "selection.search": ["HiddenClassSearchCV"],
-        "own_data.discovery": ["Discovery", "discover"],
+        "own_data.discover": ["discover"],
+        "own_data.result": ["Discovery"],
     },
 )
 

@@ -110,9 +110,10 @@ def discover(
     import pandas as pd
 
     from ncdlib._io.files import atomic_write
-    from ncdlib.own_data.discovery import MAX_ROWS, RESULT_COLUMNS, discover_file
+    from ncdlib.own_data.discover import MAX_ROWS, discover_file
+    from ncdlib.own_data.read import OTHER_FILES, is_parquet, write_with_columns
     from ncdlib.own_data.report import count
-    from ncdlib.own_data.table import OTHER_FILES, is_parquet, write_with_columns
+    from ncdlib.own_data.result import RESULT_COLUMNS
 
     files = [path for path in (table, output, report, store) if path is not None]
     for path in files[1:]:
@@ -200,9 +201,9 @@ def reproduce(
     ] = None,
 ) -> None:
     """Measure what results/ does not hold yet of the paper's tables and figures. Stop and start again at any moment."""
+    from ncdlib._io.dask_cluster import dask_cluster
     from ncdlib.evidence import load_results, measure
     from ncdlib.evidence.results import results_folder
-    from ncdlib.own_data.discovery import _dask_cluster
 
     if summary:
         typer.echo(measure.summary().to_string(index=False))
@@ -223,7 +224,7 @@ def reproduce(
     deadline = None if budget is None else time.time() + 60 * budget
     n_rows = 0
     kept = f"all that was finished is in {results_folder()}: the same command goes on"
-    with _one_line_when_stopped(kept), _dask_cluster(dask):
+    with _one_line_when_stopped(kept), dask_cluster(dask):
         # A search that is finished makes new cells possible: look again until nothing more can be done.
         while n_new := measure.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
             n_rows += n_new

@@ -47,7 +47,7 @@ from ncdlib._io.checks import check_rows, encode_labels
 from ncdlib.cli import app
 from ncdlib.clustering.validity import INDICES
 from ncdlib.methods.deep import DeepNCD
-from ncdlib.own_data.table import as_labels, read_table
+from ncdlib.own_data.read import as_labels, read_table
 
 OURS = Path(ncdlib.__file__).parent
 VALIDATION = Path(sklearn.utils.__file__).parent

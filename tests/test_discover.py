@@ -24,9 +24,11 @@ from typer.testing import CliRunner
 from ncdlib import PBN, Discovery, NCDKMeans, NCDSpectralClustering, clustering_accuracy, discover, make_ncd_blobs
 from ncdlib._io.files import atomic_write
 from ncdlib.cli import app
-from ncdlib.own_data.discovery import Difference, _in_words, _rule, discover_file
+from ncdlib.own_data.discover import discover_file
+from ncdlib.own_data.explain import Difference, _in_words, _rule
+from ncdlib.own_data.prepare import TablePreprocessor
+from ncdlib.own_data.read import as_labels, read_table, write_with_columns
 from ncdlib.own_data.report import _means
-from ncdlib.own_data.table import TablePreprocessor, as_labels, read_table, write_with_columns
 
 matplotlib.use("Agg")
 EVIL = "<script>alert('x')</script> & $x"
@@ -124,7 +126,7 @@ def test_rules_hold_for_the_rows_they_describe(problem):
 
 
 def test_rules_read_well():
-    from ncdlib.own_data.table import Feature
+    from ncdlib.own_data.prepare import Feature
 
     features = [Feature("age"), Feature("colour", "red"), Feature("size"), Feature("shape", "round")]
     bounds = {0: (18.0, 40.0), 1: (0.5, np.inf), 2: (-np.inf, 3.142), 3: (-np.inf, 0.5)}
@@ -649,7 +651,7 @@ def test_the_table_is_written_as_it_was_read(tmp_path, encoding, start):
 
 
 def test_the_table_is_written_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("ncdlib.own_data.table.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("ncdlib.own_data.read.ROWS_AT_ONCE", 7)
     rows = [f"{i},{i % 4},{'ab'[i % 2] if i < 20 else ''}" for i in range(30)]
     done = run_on(tmp_path, "\n".join(["x,y,class", *rows]).encode(), "-o", str(tmp_path / "out.csv"))
     assert done.exit_code == 0, done.output

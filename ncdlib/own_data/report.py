@@ -14,11 +14,13 @@ import numpy as np
 
 import ncdlib
 from ncdlib._io.files import atomic_write
+from ncdlib.own_data.draw import draw
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ncdlib.own_data.discovery import ClassProfile, Difference, Discovery
+    from ncdlib.own_data.explain import ClassProfile, Difference
+    from ncdlib.own_data.result import Discovery
 
 N_DIFFERENCES = 6
 
@@ -78,6 +80,7 @@ Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</
 
 
 def count(n: int, one: str, many: str) -> str:
+    """Return a number with its noun."""
     return f"{n} {one if n == 1 else many}"
 
 
@@ -131,7 +134,7 @@ it covers {profile.rule_recall:.0%} of the class)</p>
 def _figure(found: Discovery) -> str:
     import matplotlib.pyplot as plt
 
-    figure = found.plot()
+    figure = draw(found)
     try:
         image = _png(figure)
     finally:
