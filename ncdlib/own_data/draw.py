@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from ncdlib._io.checks import shorten
+from ncdlib.own_data.rows import OUTLIER
 from ncdlib.problem import UNLABELED
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def draw(found: Discovery) -> Figure:
 def _draw_map(found: Discovery, ax: Axes) -> None:
     from ncdlib.plots import KNOWN_COLORS, NOVEL_COLORS
 
-    rows = np.arange(len(found.labels))
+    rows = np.flatnonzero(found.labels != OUTLIER)  # which would leave the others a point
     if len(rows) > MAX_ROWS_DRAWN:
-        rows = np.random.default_rng(0).choice(len(rows), MAX_ROWS_DRAWN, replace=False)
+        rows = np.random.default_rng(0).choice(rows, MAX_ROWS_DRAWN, replace=False)
     learned = hasattr(found.model, "transform")
     space = found.model.transform(found.numbers[rows]) if learned else found.numbers[rows]
     flat = np.zeros((len(rows), 2))

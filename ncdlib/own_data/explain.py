@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances
 from sklearn.tree import DecisionTreeClassifier
 
-from ncdlib.own_data.prepare import Feature, Rows
+from ncdlib.own_data.prepare import Feature
+from ncdlib.own_data.rows import Rows
 from ncdlib.problem import UNLABELED
+
+GOOD_RULE = 0.5  # the precision below which a rule marks other rows rather than those of the class
+LIKE_KNOWN, PARTLY_LIKE_KNOWN = 0.5, 0.2  # mean probability that the rows of a class are of known ones
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class ClassProfile:
         Conditions that mark the class, from a shallow decision tree.
     rule_precision, rule_recall : float
         Share of the rows under the rule that are of the class; share of the class that is under the rule.
+    p_known : float
+        Mean probability that its rows are of known classes; NaN where there were too few rows to tell.
+    verdict : str
+        Whether the class can be told from known ones.
 
     Examples
     --------
@@ -89,38 +97,35 @@ class ClassProfile:
     rule: str
     rule_precision: float
     rule_recall: float
+    p_known: float
+    verdict: str
 
 
-def describe(
-    labels: NDArray[np.int64],
-    refits: Sequence[NDArray[np.int64]],
-    rows: Rows,
-    all_labels: NDArray[np.int64],
-) -> list[ClassProfile]:
+def describe(all_labels: NDArray[np.int64], refits: Sequence[NDArray[np.int64]], rows: Rows) -> list[ClassProfile]:
     """Say what each class is, from the rows that were learned from; sizes, and how good a rule is, from all rows.
 
     Parameters
     ----------
-    labels : array
-        Class of each row that was learned from, -1 for labelled ones.
-    refits : sequence of arrays
-        The same by fits with other seeds, of the unlabelled rows alone.
-    rows : Rows
     all_labels : array
-        Class of each row of the table.
+        Class of each row of the table, negative for rows of none.
+    refits : sequence of arrays
+        The classes of the unlabelled rows that were learned from, by fits with other seeds.
+    rows : Rows
     """
-    unlabeled = rows.codes == UNLABELED
-    n_unlabeled = int(np.sum(all_labels != UNLABELED))
+    labels, unlabeled = all_labels[rows.learned], rows.codes == UNLABELED
+    n_unlabeled = int(np.sum(all_labels >= 0))
     units = rows.preprocessor.readable(rows.numbers)
     known_means = np.array([rows.numbers[rows.codes == c].mean(axis=0) for c in range(len(rows.classes))])
     first_name = _first_free_name(rows.classes)
     profiles = []
-    for cluster in np.unique(labels[unlabeled]):
+    for cluster in np.unique(labels[labels >= 0]):
         member, all_members = labels == cluster, all_labels == cluster
         distances = pairwise_distances(rows.numbers[member].mean(axis=0, keepdims=True), known_means)[0]
         bounds = _rule(units, member)
         under = _rows_under(bounds, rows)
         hits = int(np.sum(under & all_members))
+        precision = hits / max(int(under.sum()), 1)
+        p_known, verdict = _compare_with_known(all_members, rows)
         profiles.append(
             ClassProfile(
                 cluster=int(cluster),
@@ -130,12 +135,28 @@ def describe(
                 stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits])),
                 nearest_known=rows.classes[distances.argmin()],
                 differences=_differences(units, member, rows.preprocessor.features_),
-                rule=_in_words(bounds, rows.preprocessor.features_) or "no short rule",
-                rule_precision=hits / max(int(under.sum()), 1),
+                rule=(precision >= GOOD_RULE and _in_words(bounds, rows.preprocessor.features_)) or "no short rule",
+                rule_precision=precision,
                 rule_recall=hits / int(all_members.sum()),
+                p_known=p_known,
+                verdict=verdict,
             )
         )
     return profiles
+
+
+def _compare_with_known(member: NDArray[np.bool_], rows: Rows) -> tuple[float, str]:
+    """Return how likely the rows of a class are of known ones, and what that says of it."""
+    if rows.known_or_new is None:
+        return np.nan, "not compared with known classes: too few rows"
+    p_known, nearest = rows.known_or_new.p_known[member], rows.known_or_new.nearest[member]
+    judged = ~np.isnan(p_known)
+    if not judged.any():
+        return np.nan, "not compared with known classes"
+    mean, alike = float(p_known[judged].mean()), rows.classes[np.bincount(nearest[judged]).argmax()]
+    if mean >= LIKE_KNOWN:
+        return mean, f"cannot be told from {alike}"
+    return mean, f"partly like {alike}" if mean >= PARTLY_LIKE_KNOWN else "unlike any known class"
 
 
 def _differences(units: NDArray[np.float64], member: NDArray[np.bool_], features: list[Feature]) -> list[Difference]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from numbers import Number
 from typing import NamedTuple, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -23,6 +24,7 @@ from ncdlib.own_data.read import UNNAMED
 MISSING_CATEGORY = "(missing)"
 RARE_SHARE = 0.01  # categories with fewer rows than this are grouped
 MAX_CATEGORIES = 30
+ROWS_TO_JUDGE = 20  # fewer values tell no spread
 TEXT_SHARE = 0.5  # a column with more distinct words than this share of its rows is text, not a category
 NUMBERS_SHARE = 0.9  # a column with more numbers than this is numbers, and what is none in it a slip
 MISSING_SHARE = 0.3  # a column with more gaps than this is worth a note
@@ -40,46 +42,45 @@ class Feature(NamedTuple):
         return self.column if self.category is None else f"{self.column} is {self.category}"
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A table as numbers and codes: all of its rows, and those that are learned from.
+class ClipFarValues(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Bring values that are far from all others nearer, so that a few of them do not decide a column's scale.
 
-    Attributes
-    ----------
-    preprocessor : TablePreprocessor
-    classes : array
-        The known classes.
-    all_numbers, all_codes : array
-        The rows as numbers; the position of each row's class, -1 for unlabelled rows.
-    learned : array of int
-        The rows that are learned from: all of them, or a sample.
-    notes : list of str
-        What was decided along the way, and should be known.
-    index : Index
-        Of the table.
+    A column's limits are two of its spreads (5 to 95 % of its values) beyond it, some eight standard deviations in a
+    bell curve. Where most values are the same, the spread is that of the others.
     """
 
-    preprocessor: TablePreprocessor
-    classes: NDArray
-    all_numbers: NDArray[np.float64]
-    all_codes: NDArray[np.int64]
-    learned: NDArray[np.int64]
-    notes: list[str]
-    index: pd.Index
+    def fit(self, X: NDArray[np.float64], y: None = None) -> Self:
+        """Learn the limits of each column."""
+        self.n_features_in_ = X.shape[1]
+        self.limits_ = np.array([_limits(column) for column in X.T]).T
+        return self
 
-    @cached_property
-    def numbers(self) -> NDArray[np.float64]:
-        """The numbers of the rows that are learned from."""
-        return self.all_numbers if len(self.learned) == len(self.all_numbers) else self.all_numbers[self.learned]
+    def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values within the limits."""
+        return np.clip(X, *self.limits_)
 
-    @cached_property
-    def codes(self) -> NDArray[np.int64]:
-        """The codes of the rows that are learned from."""
-        return self.all_codes[self.learned]
+
+def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.percentile(values, [5, 95])
+    if low == high and len(others := values[values != low]) >= ROWS_TO_JUDGE:
+        low, high = np.percentile(np.append(others, low), [5, 95])
+    reach = 2 * (high - low)
+    return (low - reach, high + reach) if reach > 0 else (-np.inf, np.inf)
 
 
 class TablePreprocessor:
     """Numbers from a mixed table: medians for missing numbers, then standardised; categories one-hot.
+
+    Values that are far from all others are brought nearer first (see `ClipFarValues`).
+
+    Parameters
+    ----------
+    left_out : collection of str
+        Columns that are no features.
+    marks : dict of str to float
+        Columns in which a number stands for a missing value, and the number.
+    keep : collection of str
+        Columns to take, as they are, though they look like none to learn from.
 
     Attributes
     ----------
@@ -88,6 +89,11 @@ class TablePreprocessor:
     notes_ : list of str
         Columns that were left out, and why.
     """
+
+    def __init__(
+        self, left_out: Collection[str] = (), marks: Mapping[str, float] | None = None, keep: Collection[str] = ()
+    ) -> None:
+        self.left_out, self.marks, self.keep = frozenset(left_out), dict(marks or {}), frozenset(keep)
 
     def fit(self, X: ArrayLike | pd.DataFrame) -> Self:
         """Learn medians, scales and categories.
@@ -102,16 +108,17 @@ class TablePreprocessor:
         self._sort_columns(table)
         numeric, categorical = self.numeric_, self.categorical_
         steps = [
-            ("numeric", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numeric),
-            ("categorical", _one_hot_encoder(), categorical),
+            ("numeric", make_pipeline(SimpleImputer(strategy="median"), ClipFarValues(), StandardScaler()), numeric),
+            ("categorical", _one_hot_encoder(RARE_SHARE), [name for name in categorical if name not in self.keep]),
+            ("kept", _one_hot_encoder(None), [name for name in categorical if name in self.keep]),
         ]
         # Arrays, whatever scikit-learn is set to.
         self.transformer_ = ColumnTransformer(steps).set_output(transform="default").fit(self._tidy(table))
         self.features_ = [Feature(name) for name in numeric]
-        if categorical:
-            encoder = self.transformer_.named_transformers_["categorical"]
-            rare_of = encoder.infrequent_categories_
-            for name, categories, rare in zip(categorical, encoder.categories_, rare_of, strict=True):
+        for step, encoder, names in self.transformer_.transformers_:
+            if step == "numeric" or not len(names):
+                continue
+            for name, categories, rare in zip(names, encoder.categories_, encoder.infrequent_categories_, strict=True):
                 rare = [] if rare is None else rare
                 self.features_ += [Feature(name, str(c)) for c in categories if c not in rare]
                 self.features_ += [Feature(name, "a rare value")] if len(rare) else []
@@ -120,8 +127,8 @@ class TablePreprocessor:
     def _sort_columns(self, table: pd.DataFrame) -> None:
         """Sort the columns into numbers and categories; leave out what says nothing, refuse what has no meaning."""
         numeric, categorical, refused = [], [], []
-        for name in table.columns:
-            column = table[name]
+        for name in table.columns.difference(self.left_out, sort=False):
+            column = self._without_marks(table[name])
             try:
                 n_values = column.nunique()
             except TypeError:  # lists or the like, refused below
@@ -137,6 +144,9 @@ class TablePreprocessor:
             elif reason := _why_refused(column):
                 refused.append(f"the column {name!r} {reason}")
             elif not _is_numeric(column):
+                if name not in self.keep and (rare := _all_rare(column)):
+                    self.notes_.append(f"The column {name!r} was left out: {rare} (--keep {shorten(name)} takes it).")
+                    continue
                 categorical.append(name)
                 self.notes_ += _note_on_numbers(column)
             else:
@@ -173,12 +183,16 @@ class TablePreprocessor:
         # There and back again leaves noise in the last digits, and 40 would no longer be at most 40.
         return np.round(values, 14 - math.ceil(math.log10(largest))) if largest > 1e-250 else values
 
+    def _without_marks(self, column: pd.Series) -> pd.Series:
+        """Return a column with nothing where a number stands for a missing value."""
+        return column.mask(column == self.marks[column.name]) if column.name in self.marks else column
+
     def _tidy(self, table: pd.DataFrame) -> pd.DataFrame:
         missing = [name for name in (*self.numeric_, *self.categorical_) if name not in table]
         if missing:
             raise ValueError(f"the table has no column {', '.join(map(repr, missing))}")
         advice = "give numbers, as in the table that was learned from"
-        columns = {name: as_numbers(table[name], advice) for name in self.numeric_}
+        columns = {name: as_numbers(self._without_marks(table[name]), advice) for name in self.numeric_}
         for name in self.categorical_:
             column = table[name]
             if pd.api.types.is_float_dtype(column):  # a category 1 is 1.0 where numbers and gaps are all there is
@@ -220,6 +234,14 @@ def _why_refused(column: pd.Series) -> str | None:
     return None
 
 
+def _all_rare(column: pd.Series) -> str | None:
+    """Say so where each category of a column would be grouped with all others, and nothing be left of it."""
+    counts = column.astype(str).value_counts()
+    if counts.iloc[0] >= RARE_SHARE * len(column):
+        return None
+    return f"it has {len(counts):,} different values, none of them in {RARE_SHARE:.0%} of the rows"
+
+
 def _note_on_numbers(column: pd.Series) -> list[str]:
     """Say a word on a column of categories that may be numbers with a slip."""
     text = column.dropna().astype(str)
@@ -240,10 +262,10 @@ def _is_numeric(column: pd.Series) -> bool:
     return pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
 
 
-def _one_hot_encoder() -> OneHotEncoder:
+def _one_hot_encoder(min_share: float | None) -> OneHotEncoder:
     return OneHotEncoder(
         handle_unknown="infrequent_if_exist",
-        min_frequency=RARE_SHARE,
+        min_frequency=min_share,
         max_categories=MAX_CATEGORIES,
         sparse_output=False,
     )
@@ -264,3 +286,12 @@ def as_frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     if len(twice):
         raise ValueError(f"the column {twice[0]!r} is there twice")
     return table
+
+
+def check_columns(names: Iterable[str], columns: pd.Index, table: str) -> None:
+    """Raise a ValueError that names a column that is not there, and one that may be meant."""
+    for name in names:
+        if name not in columns:
+            close = get_close_matches(name, columns, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {shorten(', '.join(columns), 200)}"
+            raise ValueError(f"{table} has no column {name!r}: {hint}")
