@@ -187,9 +187,9 @@ def test_the_table_is_written_as_it_was_read(tmp_path, encoding, start):
     done = run_on(tmp_path, content, "-o", str(output), "--drop", "id", "--drop", "long")
     assert done.exit_code == 0, done.output
     read = output.read_bytes().decode(encoding).removeprefix(start).splitlines()
-    assert read[0] == header + ";ncd_label;ncd_discovered"
-    assert [line.rsplit(";", 2)[0] for line in read[1:]] == rows
-    assert {line.rsplit(";", 2)[1][:3] for line in read[21:]} == {"new"}
+    assert read[0] == header + ";ncd_label;ncd_discovered;ncd_p_known"
+    assert [line.rsplit(";", 3)[0] for line in read[1:]] == rows
+    assert {line.rsplit(";", 3)[1][:3] for line in read[21:]} == {"new"}
     assert output.read_bytes().startswith(b"\xef\xbb\xbf") == (encoding == "utf-8-sig")
 
 
@@ -199,7 +199,7 @@ def test_the_table_is_written_in_pieces(tmp_path, monkeypatch):
     done = run_on(tmp_path, "\n".join(["x,y,class", *rows]).encode(), "-o", str(tmp_path / "out.csv"))
     assert done.exit_code == 0, done.output
     read = (tmp_path / "out.csv").read_text().splitlines()
-    assert [line.rsplit(",", 2)[0] for line in read[1:]] == rows
+    assert [line.rsplit(",", 3)[0] for line in read[1:]] == rows
 
 
 def test_the_index_of_a_parquet_file_stays_in_a_csv(csv_file, tmp_path):
@@ -216,7 +216,8 @@ def test_a_result_is_not_learned_from_again(tmp_path):
     assert run_discover(write_csv(path), "-o", first).exit_code == 0
     again = run_discover(first, "-o", second)
     assert "has a column 'ncd_label'" in str(again.exception)
-    dropped = run_discover(first, "-o", second, "--drop", "ncd_label", "--drop", "ncd_discovered")
+    columns = ("ncd_label", "ncd_discovered", "ncd_p_known")
+    dropped = run_discover(first, "-o", second, *(word for name in columns for word in ("--drop", name)))
     assert dropped.exit_code == 0, dropped.output
     assert second.read_text() == first.read_text()
 
@@ -259,3 +260,43 @@ def test_a_long_file(tmp_path, n_bytes):
     assert "Learned from a random sample of 50,000 of the" in done.stdout and "2 classes" in done.stdout
     peak = float(done.stdout.split("peak")[1])
     assert peak < 7e8 + 12 * path.stat().st_size, peak
+
+
+def labels_of(path):
+    return pd.read_csv(path)["ncd_label"]
+
+
+def test_a_word_that_stands_for_a_missing_label(tmp_path):
+    path, output = write_csv(tmp_path / "t.csv"), tmp_path / "out.csv"
+    table = pd.read_csv(path).fillna({"class": "unknown"})
+    table.to_csv(path, index=False)
+    done = run_discover(path, "--label-missing", "unknown", "--no-mixed", "-o", output)
+    assert done.exit_code == 0, done.output
+    assert set(labels_of(output)[table["class"] == "unknown"]) == {"new 1", "new 2"}
+    absent = run_discover(path, "--label-missing", "unkown")
+    assert "has no label 'unkown' to take as missing" in str(absent.exception)
+
+
+def test_index_and_largest_number_of_classes(tmp_path):
+    path = write_csv(tmp_path / "t.csv", n_rows=300)
+    done = run_discover(path, "--index", "davies_bouldin", "--k-max", "2")
+    assert done.exit_code == 0, done.output
+    assert "2 classes" in done.output and "is the largest number that was tried" in done.output
+    assert "unknown validity index 'silly'" in str(run_discover(path, "--index", "silly").exception)
+
+
+def test_keep_takes_a_column_as_it_is(tmp_path):
+    path = write_csv(tmp_path / "t.csv", n_rows=120)
+    pd.read_csv(path).assign(id=np.random.default_rng(0).permutation(10_000)[:120]).to_csv(path, index=False)
+    assert "The column 'id' was left out" in run_discover(path).output
+    assert "'id'" not in run_discover(path, "--keep", "id").output
+    assert "has no column 'ident': did you mean 'id'?" in str(run_discover(path, "--keep", "ident").exception)
+
+
+def test_ctrl_c_before_anything_is_stored_does_not_promise_to_go_on(tmp_path):
+    from ncdlib.cli import _how_to_go_on
+
+    store = tmp_path / "search.csv"
+    assert _how_to_go_on(store) == "nothing was finished that could be stored: the same command begins again"
+    store.touch()
+    assert _how_to_go_on(store) == "the same command goes on where the search was"

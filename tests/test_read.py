@@ -40,13 +40,13 @@ def test_labels_of_a_file(tmp_path):
     path = tmp_path / "faults.csv"
     kinds = ["None", " bearing ", "bearing", "01", "1", "", "?", "NA", " -1", "  "]
     path.write_text("x,fault\n" + "".join(f"{i},{kinds[i % 10]}\n" for i in range(200)))
-    table, found = discover_file(path, "fault", method="ncd_kmeans", n_clusters=2, verbose=False)
+    table, found = discover_file(path, "fault", method="ncd_kmeans", n_clusters=2, unlabeled="new", verbose=False)
     labels = found.to_frame()
     assert set(labels["label"][~labels["discovered"]]) == {"None", "bearing", "01", "1"}  # no fault is a class, too
     assert labels["discovered"].sum() == 100
     assert table["fault"].iloc[3] == "01"  # as it was
     path.write_text("x,code\n" + "".join(f"{i},{['01', '1', '02', ''][i % 4]}\n" for i in range(200)))
-    _, found = discover_file(path, "code", method="ncd_kmeans", n_clusters=2, verbose=False)
+    _, found = discover_file(path, "code", method="ncd_kmeans", n_clusters=2, unlabeled="new", verbose=False)
     assert set(found.known) == {"01", "1", "02", None}
     assert as_labels(pd.Series([0.0, 1.0, np.nan])).tolist() == [0, 1, pd.NA]
     with pytest.raises(ValueError, match="'kind' has labels that are no single values"):

@@ -23,6 +23,7 @@ SEPARATES = 0.99  # area under the ROC curve from which a column alone tells lab
 RISES = 0.99  # rank correlation with the row number from which a column is in the order of the rows
 TIME_NAME = r"(?:^|[\W_])(?:time|timestamp|datetime|date|ts|epoch)(?:[\W_]|$)"
 NINES = r"-?9{2,}|-?9{2,}\.9+"  # 999, -9999, 99.99: what people write for "missing"
+FAR_AWAY = 1e4  # spreads of the other values, for a number that is not written so
 SHARE_OF_A_MARK = 0.002  # of the rows that have it
 MANY_LEVELS = 50  # more different values than this are no code of classes
 
@@ -147,7 +148,7 @@ def _mark_of_missing(column: pd.Series) -> float | None:
         low, high = np.percentile(rest, [1, 99])
         away = max(low - mark, mark - high)
         usual = pd.Series([f"{mark:.12g}"]).str.fullmatch(NINES).item()
-        if away > (1 if usual else 100) * max(high - low, np.finfo(float).tiny):
+        if high > low and away > (1 if usual else FAR_AWAY) * (high - low):
             return float(mark)
     return None
 

@@ -46,6 +46,7 @@ FEW_ROWS = 5  # a known class with fewer tells little when it is hidden
 MAX_ROWS = 50_000
 ROWS_OF_A_RARE_CLASS = 10  # that a sample keeps
 K_MAX = 30
+RECOGNISED_FROM = 0.4  # p_known: a known row taken as new makes a false class, a new row taken as known is only lost
 ROWS_OF_A_NEW_CLASS = 5  # on average, at least, unless more classes are asked for
 NEAR_TIE = 0.01  # of two silhouettes
 UNSTABLE = 0.6  # a stability below this is worth a warning
@@ -230,7 +231,7 @@ def _set_aside(rows: Rows, unlabeled: str, n_clusters: int | str, seed: int) -> 
     p_known, nearest = np.full(len(everywhere), np.nan), np.full(len(everywhere), UNLABELED)
     p_known[everywhere], nearest[everywhere] = told.p_known, told.nearest
     told = replace(told, p_known=p_known, nearest=nearest)
-    least = {"new": np.inf, "mixed": 0.5, "known": -np.inf}[decision]
+    least = {"new": np.inf, "mixed": RECOGNISED_FROM, "known": -np.inf}[decision]
     recognised = p_known > least  # NaN is not
     too_few = MIN_UNLABELED if isinstance(n_clusters, str) else max(n_clusters, MIN_UNLABELED)
     remaining = (rows.all_codes == UNLABELED) & ~recognised
@@ -271,7 +272,7 @@ def _decide(told: KnownOrNew, unlabeled: str, rows: Rows, seed: int) -> tuple[st
             f"there is none, this test finds new classes in at most {LEVEL:.0%} of tables."
         ]
     if unlabeled == "mixed":
-        return "mixed", [f"{about}: those that are more likely known than new have their known label."]
+        return "mixed", [f"{about}: those with a p_known above {RECOGNISED_FROM} have their known label."]
     if told.share <= FEW_KNOWN:
         return "new", []
     if unlabeled == "new":
@@ -282,7 +283,7 @@ def _decide(told: KnownOrNew, unlabeled: str, rows: Rows, seed: int) -> tuple[st
     if told.share <= FEW_KNOWN + np.nan_to_num(if_new):
         return "new", [f"{about}: all were taken as new, for rows of new classes would look so, too."]
     return "mixed", [
-        f"{about}: those that are more likely known than new have their known label. "
+        f"{about}: those with a p_known above {RECOGNISED_FROM} have their known label. "
         "unlabeled='new' (--no-mixed) takes all rows as new."
     ]
 

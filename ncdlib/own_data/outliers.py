@@ -11,7 +11,7 @@ MIN_ROWS = 100  # in fewer rows, nothing tells what is far
 MAX_NEIGHBOURS_FROM = 3_000  # rows among which the neighbours are looked for
 K = 10  # a row is far if its tenth neighbour is: up to ten rows that are near each other are found as well
 FAR = 2.5  # times the distance of the tenth neighbour that 95 % of the rows have
-MAX_SHARE = 0.02  # of the rows that may be of a new class: a larger group is a class, which clustering finds
+MAX_SHARE = 0.03  # of the rows that may be of a new class: a larger group is a class, which clustering finds
 GROUP = 4  # this many outliers near each other may be a rare class
 
 
