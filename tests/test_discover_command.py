@@ -290,7 +290,7 @@ def test_keep_takes_a_column_as_it_is(tmp_path):
     pd.read_csv(path).assign(id=np.random.default_rng(0).permutation(10_000)[:120]).to_csv(path, index=False)
     assert "The column 'id' was left out" in run_discover(path).output
     assert "'id'" not in run_discover(path, "--keep", "id").output
-    assert "has no column 'ident': did you mean 'id'?" in str(run_discover(path, "--keep", "ident").exception)
+    assert "has no column 'idn': did you mean 'id'?" in str(run_discover(path, "--keep", "idn").exception)
 
 
 def test_ctrl_c_before_anything_is_stored_does_not_promise_to_go_on(tmp_path):
