@@ -9,12 +9,13 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The processes work side by side, so each keeps to one thread.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-.PHONY: help setup book test lint unit site lab bench reproduce audit lock clean
+.PHONY: help setup book test quick lint unit site lab bench reproduce audit lock clean
 .NOTPARALLEL:
 
 help:
 	@echo "make book       build the site (installs all it needs into $(VENV) first)"
 	@echo "make test       lint, unit tests, doctests, every chapter, the site in a browser"
+	@echo "make quick      lint and the fast tests"
 	@echo "make lab        open the chapters in JupyterLab"
 	@echo "make bench      measure the speed of the package"
 	@echo "make reproduce  measure what results/ does not hold yet"
@@ -39,9 +40,13 @@ book: $(READY)
 
 test: lint unit book site
 
+quick: lint
+	$(PYTEST) -m "not slow" --doctest-modules ncdlib tests
+
 lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ncdlib
 
 unit: $(READY)

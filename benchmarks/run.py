@@ -216,14 +216,19 @@ def bench_validity(repeats: int) -> list[Result]:
     return [silhouettes, sweep]
 
 
-def bench_search(repeats: int, n_trials: int) -> list[Result]:
-    """A whole search on both cores against the plain loop on one: training, clustering, silhouettes."""
+def bench_search(repeats: int, quick: bool) -> list[Result]:
+    """A whole search on both cores against the plain loop on one: training, clustering, silhouettes.
+
+    The target is that of a search of 40 trials, two full stacks. Ten fill half of one, and share each operation's
+    overhead among half as many networks: they are measured, but not judged by it.
+    """
     import reference
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
 
     from ncdlib import PBN, HiddenClassSearchCV
 
+    n_trials = 10 if quick else 40
     shape = SHAPES["Pendigits"]
     X, codes = shape.make()
     params = draw_params(PBN, shape.n_features, n_trials)
@@ -264,7 +269,7 @@ def bench_search(repeats: int, n_trials: int) -> list[Result]:
     reference_seconds = [seconds(plain) * n_trials * 5 for _ in range(repeats)]
     note = f"{ours_seconds:.3g} s against {np.median(reference_seconds):.3g} s"
     ratios = [reference / ours_seconds for reference in reference_seconds]
-    return [Result.of(name, ratios, "x faster", target=15, note=note)]
+    return [Result.of(name, ratios, "x faster", target=None if quick else 15, note=note)]
 
 
 def bench_growth(repeats: int, quick: bool) -> list[Result]:
@@ -405,7 +410,7 @@ def main(arguments: list[str] | None = None) -> int:
         "spectral": lambda: bench_spectral(repeats),
         "kmeans": lambda: bench_kmeans(2 * repeats),
         "validity": lambda: bench_validity(repeats),
-        "search": lambda: bench_search(repeats, n_trials=10 if options.quick else 40),
+        "search": lambda: bench_search(repeats, options.quick),
         "peak": lambda: bench_peak_share(repeats),
         "memory": bench_memory,
         "growth": lambda: bench_growth(repeats, options.quick),
@@ -433,7 +438,9 @@ def main(arguments: list[str] | None = None) -> int:
             if options.output or not options.quick:  # each group at once: an hour's work is not lost with the last one
                 save(measured, options.output or HERE / "results.csv")
     missed = [r.name for r in results if r.met == "MISSED"]
-    print(f"{len(results)} measurements, {len(missed)} targets missed" + "".join(f"\n  missed: {m}" for m in missed))
+    n_targets = sum(r.target is not None for r in results)
+    print(f"{len(results)} measurements, {len(missed)} of {n_targets} targets missed")
+    print("".join(f"  missed: {name}\n" for name in missed), end="")
     print(f"peak memory of this run: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB")
     return 0
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ncdlib
+from ncdlib.methods.registry import DISCOVERING, METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ncdlib.datasets import DatasetInfo
+    from ncdlib.evidence.plan import Job
     from ncdlib.own_data.result import Discovery
+
+METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
+
 
 app = typer.Typer(
     help="Novel class discovery in tabular data.",
@@ -66,23 +72,39 @@ def data(
     download: Annotated[bool, typer.Option(help="Download the files that are missing.")] = False,
     data_home: Annotated[Path | None, typer.Option(help="A folder to look in first.")] = None,
 ) -> None:
-    """List the data sets: which files they need, where these are, and whether they are the original."""
-    from ncdlib.datasets import DATASETS, archive_url, cache_dir, find_files, get_files, get_info, identify
+    """List the data sets: what comes with the package, which files are on this computer, what must be downloaded.
+
+    With names, show what they are, whom to cite, and their licence. Files on this computer are used instead of what
+    comes with the package.
+    """
+    from ncdlib.datasets import DATASETS, find_files, get_files, get_info, uses_board
 
     infos = [get_info(name) for name in names or DATASETS]
     for info in infos:
-        typer.echo(f"{info.name}: {info.title}")
+        typer.echo(info if names else f"{info.name}: {info.title}")
         if not info.files:
-            typer.echo(f"  {info.source}")
-            continue
-        paths = get_files(info, data_home) if download else find_files(info, data_home)
-        for file in info.files:
-            path = paths[file.name]
-            state = "missing" if path is None else f"{path}: {identify(file, path)[1] or 'NOT THE ORIGINAL'}"
-            typer.echo(f"  {file.name}  {state}")
-        if None in paths.values():
-            typer.echo(f"  to get what is missing: ncd data {info.name} --download")
-            typer.echo(f"  or put the files of {archive_url(info)} into {cache_dir() / info.name}")
+            typer.echo("  no file is needed" if names else f"  {info.source}")
+        elif uses_board(info, data_home) and not (download and names and info.archive):
+            typer.echo(f"  on board ({info.on_board.size:,} bytes), no file is needed")
+        else:
+            if info.on_board:
+                typer.echo("  on board, but these files are used:")
+            _show_files(info, get_files(info, data_home) if download else find_files(info, data_home))
+
+
+def _show_files(info: DatasetInfo, paths: Mapping[str, Path | None]) -> None:
+    from ncdlib.datasets import archive_url, cache_dir, identify
+
+    for file in info.files:
+        path = paths[file.name]
+        state = "missing" if path is None else f"{path}: {identify(file, path)[1] or 'NOT THE ORIGINAL'}"
+        typer.echo(f"  {file.name}  {state}")
+    if None in paths.values():
+        size = sum(file.size for file in info.files if paths[file.name] is None)
+        what = f"the files of {archive_url(info)}" if info.archive else "all of these files"
+        if info.archive:
+            typer.echo(f"  to get what is missing ({size / 1e6:,.1f} MB unpacked): ncd data {info.name} --download")
+        typer.echo(f"  {'or ' * bool(info.archive)}put {what} into {cache_dir() / info.home}")
 
 
 def _check_writable(path: Path, others: list[Path]) -> None:
@@ -99,7 +121,7 @@ def discover(
     label_column: Annotated[str, typer.Option(help="The column with the known classes; missing or -1: to discover.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table with labels here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page that explains the classes here.")] = None,
-    method: Annotated[str, typer.Option(help="pbn, baseline, tabularncd, ncd_kmeans or ncd_sc.")] = "pbn",
+    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "pbn",
     trials: Annotated[int, typer.Option(min=0, help="Hyperparameter sets to try.")] = 20,
     clusters: Annotated[int | None, typer.Option(min=1, help="The number of classes, if you know it.")] = None,
     index: Annotated[str, typer.Option(help="The validity index that estimates the number of classes.")] = "silhouette",
@@ -117,12 +139,12 @@ def discover(
     store: Annotated[Path | None, typer.Option(help="A file to resume the search from.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     max_rows: Annotated[
-        int | None, typer.Option(min=1, help="Learn from a random sample of so many rows; 50,000 by default.")
+        int | None, typer.Option(min=1, help="Learn from a random sample of at most this many rows; 50,000 by default.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
 ) -> None:
-    """Discover classes among the unlabelled rows of a table of your own, and say what they are."""
+    """Discover classes among the unlabelled rows of your own table, and say what they are."""
     from ncdlib.own_data.discover import MAX_ROWS, discover_file
     from ncdlib.own_data.read import OTHER_FILES
 
@@ -161,7 +183,7 @@ def _how_to_go_on(store: Path | None) -> str:
     if store is not None and store.exists():
         return "the same command goes on where the search was"
     if store is not None:
-        return "nothing was finished that could be stored: the same command begins again"
+        return "nothing was finished yet: the same command starts again"
     return "with --store FILE, the same command would go on where the search was"
 
 
@@ -169,20 +191,15 @@ def _show(found: Discovery) -> None:
     """Print what was found: rows, notes, a line for each class."""
     from ncdlib.own_data.report import count
 
-    labels = found.to_frame()["label"][~found.unlabeled]
-    known = labels.value_counts().sort_index().sort_values(ascending=False, kind="stable")
-    shown = ", ".join(f"{name} ({n:,})" for name, n in known.head(12).items()) + (", ..." if len(known) > 12 else "")
+    known = found.to_frame()["label"][~found.unlabeled]
     unlabeled = count(int(found.unlabeled.sum()), "unlabelled row", "unlabelled rows")
-    typer.echo(f"{unlabeled}; known classes: {shown}")
+    typer.echo(f"{unlabeled}; known classes: {_sizes(known)}")
     for note in found.notes:
         typer.echo(f"note: {note}")
     if not found.profiles:
         typer.echo("no class discovered")
         return
-    summary = found.summary()
-    rules = ["rule", *summary.pop("rule")]  # of any length, so not in a column that is aligned on the right
-    lines = summary.to_string(index=False).split("\n")  # not splitlines(): names may hold rarer line ends
-    typer.echo("\n".join(f"{line}  {rule}" for line, rule in zip(lines, rules, strict=True)))
+    typer.echo(_as_text(found.summary()))
     typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
 
 
@@ -204,9 +221,22 @@ def _write_labels(output: Path, table: Path, rows: pd.DataFrame, found: Discover
             rows.assign(**added).to_csv(file, index=not isinstance(rows.index, pd.RangeIndex))
 
 
+def _sizes(labels: pd.Series) -> str:
+    """Name the largest classes with their numbers of rows."""
+    sizes = labels.value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    return ", ".join(f"{name} ({n:,})" for name, n in sizes.head(12).items()) + (", ..." if len(sizes) > 12 else "")
+
+
+def _as_text(summary: pd.DataFrame) -> str:
+    """Align the columns of a summary, except the rules: these have any length, and follow at the end."""
+    aligned = summary.drop(columns="rule").to_string(index=False)
+    lines = aligned.split("\n")  # not splitlines(): names may hold rarer line ends
+    return "\n".join(f"{line}  {rule}" for line, rule in zip(lines, ["rule", *summary["rule"]], strict=True))
+
+
 @contextmanager
 def _one_line_when_stopped(message: Callable[[], str]) -> Iterator[None]:
-    """Ctrl-C ends the command with one line that says what is kept."""
+    """Let Ctrl-C end the command with one line that says what is kept."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ tasks .* have been cancelled")  # joblib's word for the same
@@ -224,15 +254,15 @@ def _check_jobs(jobs: int) -> None:
 @app.command()
 def reproduce(
     what: Annotated[
-        list[str] | None, typer.Argument(help="Tables (clust, ncd, ...) or search; all by default.")
+        list[str] | None, typer.Argument(help='Tables ("Table 4", or clust, ncd, ...) or search; all by default.')
     ] = None,
     datasets: Annotated[str, typer.Option(help="Data sets, separated by commas.")] = "",
     methods: Annotated[str, typer.Option(help="Methods, separated by semicolons.")] = "",
-    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each search.")] = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="At most so many runs of each cell.")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="At most this many trials of each search.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="At most this many runs of each cell.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is missing, and how long it may take.")] = False,
-    budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after so many minutes.")] = None,
+    budget: Annotated[float | None, typer.Option(min=0, help="Start nothing new after this many minutes.")] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Forget the runs of the named tables and methods first.")
     ] = False,
@@ -242,12 +272,11 @@ def reproduce(
     ] = None,
 ) -> None:
     """Measure what results/ does not hold yet of the paper's tables and figures. Stop and start again at any moment."""
-    from ncdlib._io.dask_cluster import dask_cluster
-    from ncdlib.evidence import load_results, measure
+    from ncdlib.evidence import load_results, plan
     from ncdlib.evidence.results import results_folder
 
     if summary:
-        typer.echo(measure.summary().to_string(index=False))
+        typer.echo(plan.summary().to_string(index=False))
         return
     _check_jobs(jobs)
     split = lambda names, mark: [name.strip() for name in names.split(mark) if name.strip()]  # noqa: E731
@@ -257,33 +286,51 @@ def reproduce(
             "--again removes runs: name the tables to measure again, and leave out --dry-run and --budget"
         )
     if again:
-        typer.echo(f"{measure.forget(*chosen, runs=runs)} runs forgotten")
-    pending = partial(measure.pending_jobs, *chosen, runs=runs, trials=trials)
+        typer.echo(f"{plan.forget(*chosen, runs=runs)} runs forgotten")
+    pending = partial(plan.pending_jobs, *chosen, runs=runs, trials=trials)
     if dry_run:
-        typer.echo("\n".join(measure.plan(pending(), load_results())))
+        typer.echo("\n".join(plan.in_words(pending(), load_results())))
         return
-    deadline = None if budget is None else time.time() + 60 * budget
     n_rows = 0
     kept = f"all that was finished is in {results_folder()}: the same command goes on"
-    with _one_line_when_stopped(lambda: kept), dask_cluster(dask):
-        # A search that is finished makes new cells possible: look again until nothing more can be done.
-        while n_new := measure.reproduce(pending(), n_jobs=jobs, deadline=deadline, trials=trials):
-            n_rows += n_new
+    with _one_line_when_stopped(lambda: kept):
+        if first := pending():
+            n_rows = _measure_all(first, pending, dask, jobs, budget, trials)
     typer.echo(f"{n_rows} rows measured, in {results_folder()}; what is missing now: ncd reproduce --dry-run")
+
+
+def _measure_all(
+    first: list[Job],
+    pending: Callable[[], list[Job]],
+    dask: str | None,
+    jobs: int,
+    budget: float | None,
+    trials: int | None,
+) -> int:
+    """Measure until nothing is left: a search that is finished makes new cells possible."""
+    from ncdlib._io.dask_cluster import dask_cluster
+    from ncdlib.evidence.measure import reproduce
+
+    deadline = None if budget is None else time.time() + 60 * budget
+    n_rows, todo = 0, first
+    with dask_cluster(dask):
+        while n_new := reproduce(todo, n_jobs=jobs, deadline=deadline, trials=trials):
+            n_rows, todo = n_rows + n_new, pending()
+    return n_rows
 
 
 @app.command()
 def verify(
-    table: Annotated[str, typer.Argument(help="The paper's label of a table: clust, ncd, ncd_k_est, ...")],
+    table: Annotated[str, typer.Argument(help='A table of the paper: "Table 4", or its label: clust, ncd, ...')],
     dataset: Annotated[str, typer.Option(help="A data set.")],
     method: Annotated[str, typer.Option(help="A method, as the table names it.")],
-    runs: Annotated[int | None, typer.Option(min=1, help="Measure so many runs; by default all of the cell.")] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Measure this many runs; by default all of the cell.")] = None,
     variant: Annotated[str, typer.Option(help="Which problem, where a table has several on one data set.")] = "",
 ) -> None:
     """Measure one cell of a table again: what the paper says, what is stored, what comes out now."""
-    from ncdlib.evidence import measure
+    from ncdlib.evidence.verify import verify
 
-    cell = measure.verify(table, dataset, method, runs=runs, variant=variant)
+    cell = verify(table, dataset, method, runs=runs, variant=variant)
     typer.echo(cell.round(1).to_string(index=False, na_rep="-"))
     if cell.attrs["source"] != "original":
         typer.echo(f"data: {cell.attrs['source']}")
@@ -291,7 +338,9 @@ def verify(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats, smaller sizes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer repeats, smaller sizes; targets are for full sizes.")
+    ] = False,
     only: Annotated[str, typer.Option(help="Only the groups whose name contains this: training, spectral, ...")] = "",
 ) -> None:
     """Measure the package's speed and memory against references in the same run."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -22,6 +24,7 @@ from scipy.stats import studentized_range
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.metrics.pairwise import euclidean_distances
 
+from ncdlib.methods.registry import METHODS
 from ncdlib.problem import NCDProblem
 
 if TYPE_CHECKING:
@@ -29,16 +32,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from IPython.display import HTML
 
-# One colour a method in every figure. Methods that grow out of each other share a hue.
-PALETTE = {
-    "k-means": "#9aa5b1",
-    "NCD k-means": "#4c5c6c",
-    "SC": "#8fc1b5",
-    "NCD SC": "#1d7a68",
-    "Baseline": "#c9a227",
-    "TabularNCD": "#7a5195",
-    "PBN": "#d1495b",
-}
+# One colour for each method in every figure.
+PALETTE = {method.label: method.color for method in METHODS.values()}
 
 # Known classes: muted blues and greys. Novel classes: warm. Taken in order, and again from the start.
 KNOWN_COLORS = ("#3d5a80", "#8d99ae", "#5c7c9c", "#b0bccb", "#6b7a8f", "#98b4d4", "#4a5568", "#cbd5e0")
@@ -156,7 +151,7 @@ def plot_discovered(images: NDArray, clusters: ArrayLike, classes: ArrayLike, *,
 def plot_matching(y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int, str] | None = None) -> Figure:
     """Show how many rows of each class are in each cluster, with the cells of the best matching framed.
 
-    Clusters stand in the order of the classes they are matched to, those without a class last. The framed
+    Clusters stand in the order of the classes they are matched to, unmatched clusters last. The framed
     counts, divided by all, are the clustering accuracy.
 
     Examples
@@ -219,7 +214,7 @@ def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -
 
 
 def _hover_script(images: NDArray, zoom: int = 6) -> str:
-    """JavaScript that shows a point's picture: a small window on one PNG with all pictures."""
+    """Return JavaScript that shows a point's picture: a small window on one PNG with all pictures."""
     n_images, height, width = images.shape
     columns = int(np.ceil(np.sqrt(n_images)))
     rows = -(-n_images // columns)
@@ -229,25 +224,9 @@ def _hover_script(images: NDArray, zoom: int = 6) -> str:
     png = io.BytesIO()
     plt.imsave(png, sheet, cmap="gray_r", format="png", vmin=0, vmax=1)
     address = "data:image/png;base64," + base64.b64encode(png.getvalue()).decode()
-    w, h = zoom * width, zoom * height
-    return f"""
-    const plot = document.getElementById("{{plot_id}}"), picture = document.createElement("div");
-    picture.style.cssText = "position:absolute; display:none; pointer-events:none; z-index:10; width:{w}px; "
-      + "height:{h}px; border:1px solid #444; image-rendering:pixelated; background-size:{w * columns}px {h * rows}px; "
-      + "background-image:url({address})";
-    plot.parentElement.appendChild(picture);
-    plot.on("plotly_hover", (hover) => {{
-      const number = hover.points[0].customdata;
-      if (!Number.isInteger(number)) return;
-      const frame = plot.getBoundingClientRect(), x = hover.event.clientX - frame.left;
-      const left = {w} * (number % {columns}), top = {h} * Math.floor(number / {columns});
-      picture.style.backgroundPosition = `-${{left}}px -${{top}}px`;
-      picture.style.left = (x < frame.width / 2 ? x + 14 : x - {w + 14}) + "px";
-      picture.style.top = Math.max(0, hover.event.clientY - frame.top - {h + 14}) + "px";
-      picture.style.display = "block";
-    }});
-    plot.on("plotly_unhover", () => {{ picture.style.display = "none"; }});
-    """
+    shown = {"address": address, "columns": columns, "rows": rows, "width": zoom * width, "height": zoom * height}
+    script = files("ncdlib").joinpath("hover_picture.js").read_text(encoding="utf-8")
+    return script.replace("SHEET", json.dumps(shown))
 
 
 def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None) -> Axes:
@@ -398,9 +377,9 @@ def plot_hidden_against_novel(
     ax : matplotlib Axes, optional
         Where to draw; the current axes by default.
     color : str, optional
-        Of the points; PBN's by default.
+        Colour of the points; PBN's by default.
     title : str
-        Stands before the correlation.
+        Text before the correlation.
 
     Examples
     --------

@@ -33,20 +33,23 @@ class NCDProblem:
     class_names : dict of int to str
         What to call each class in print.
     feature_names : list of str
-        One name per column of X.
+        One name for each column of X.
     source : str
         "original", or a sentence that says how the data differ from the original.
     n_hidden, n_splits : int
         How many known classes a hidden-class search hides at a time, and how many times.
     images, images_test : array of shape (n_rows, height, width) or None
         The rows as pictures, where they are pictures.
+    without_label : array of bool, shape (n_rows,), or None
+        Marks train rows of known classes that have no label all the same: they are -1 in `y`, and in neither `X_known`
+        nor `X_novel`. Novel rows may be marked too, which changes nothing.
 
     Attributes
     ----------
     y : array of shape (n_rows,)
-        `y_true` with -1 in place of every novel class.
+        `y_true` with -1 in place of every novel class, and in rows without label.
     X_known, y_known, X_novel, y_novel : array
-        Train rows of known and of novel classes, with their true classes.
+        Train rows with a label, and train rows of novel classes, with their true classes.
     X_test_known, y_test_known, X_test_novel, y_test_novel : array
         The same of the test rows.
 
@@ -79,6 +82,7 @@ class NCDProblem:
     n_splits: int = 5
     images: NDArray | None = None
     images_test: NDArray | None = None
+    without_label: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for rows, labels in (
@@ -86,6 +90,7 @@ class NCDProblem:
             ("X_test", "y_test"),
             ("images", "y_true"),
             ("images_test", "y_test"),
+            ("without_label", "y_true"),
         ):
             n_rows, n_labels = getattr(self, rows), len(getattr(self, labels))
             if n_rows is not None and len(n_rows) != n_labels:
@@ -110,11 +115,17 @@ class NCDProblem:
 
     @cached_property
     def y(self) -> NDArray[np.int64]:
-        return np.where(np.isin(self.y_true, self.novel_classes), UNLABELED, self.y_true)
+        """Labels as a method sees them: -1 in place of every novel class."""
+        unlabeled = self._novel if self.without_label is None else self._novel | self.without_label
+        return np.where(unlabeled, UNLABELED, self.y_true)
 
     @cached_property
     def _novel(self) -> NDArray[np.bool_]:
-        return self.y == UNLABELED
+        return np.isin(self.y_true, self.novel_classes)
+
+    @property
+    def _labeled(self) -> NDArray[np.bool_]:
+        return self.y != UNLABELED
 
     @cached_property
     def _test_novel(self) -> NDArray[np.bool_]:
@@ -122,34 +133,42 @@ class NCDProblem:
 
     @property
     def X_known(self) -> NDArray[np.float64]:
-        return self.X[~self._novel]
+        """Train rows of known classes that have their label."""
+        return self.X[self._labeled]
 
     @property
     def y_known(self) -> NDArray[np.int64]:
-        return self.y_true[~self._novel]
+        """Classes of the known train rows."""
+        return self.y_true[self._labeled]
 
     @property
     def X_novel(self) -> NDArray[np.float64]:
+        """Train rows of novel classes."""
         return self.X[self._novel]
 
     @property
     def y_novel(self) -> NDArray[np.int64]:
+        """True classes of the novel train rows: for final scoring only."""
         return self.y_true[self._novel]
 
     @property
     def X_test_known(self) -> NDArray[np.float64]:
+        """Test rows of known classes."""
         return self.X_test[~self._test_novel]
 
     @property
     def y_test_known(self) -> NDArray[np.int64]:
+        """Classes of the known test rows."""
         return self.y_test[~self._test_novel]
 
     @property
     def X_test_novel(self) -> NDArray[np.float64]:
+        """Test rows of novel classes."""
         return self.X_test[self._test_novel]
 
     @property
     def y_test_novel(self) -> NDArray[np.int64]:
+        """True classes of the novel test rows: for final scoring only."""
         return self.y_test[self._test_novel]
 
     def hide(self, classes: int | str | Iterable[int | str]) -> Self:
@@ -220,7 +239,7 @@ class NCDProblem:
             {
                 "features": self.X.shape[1],
                 "known classes": len(self.known_classes),
-                "known rows": int(np.sum(~self._novel)),
+                "known rows": int(np.sum(self._labeled)),
                 "novel classes": len(self.novel_classes),
                 "novel rows": int(np.sum(self._novel)),
                 "known test rows": int(np.sum(~self._test_novel)),
@@ -239,6 +258,8 @@ class NCDProblem:
                 f"  {kind} classes ({len(classes)}): {self._names(classes)}; "
                 f"{count[f'{kind} rows']} train and {count[f'{kind} test rows']} test rows"
             )
+        if self.without_label is not None:
+            lines.append(f"  train rows of known classes without label: {np.sum(~self._labeled & ~self._novel)}")
         return "\n".join([*lines, f"  source: {self.source}"])
 
     def _names(self, classes: Iterable[int]) -> str:

@@ -90,11 +90,28 @@ def test_data_lists_every_set_and_how_to_get_what_is_missing(ncd, tmp_path):
     code, out = ncd("data")
     assert code == 0
     assert [line.split(":")[0] for line in out.splitlines() if line[0] != " "] == list(ncdlib.DATASETS)
-    assert "  letter-recognition.data  missing\n  to get what is missing: ncd data letter --download\n" in out
-    assert f"http://127.0.0.1:9/59/letter+recognition.zip into {tmp_path / 'letter'}" in out
+    how = "to get what is missing (361.3 MB unpacked): ncd data census --download"
+    assert f"  USCensus1990.data.txt  missing\n  {how}\n" in out
+    assert f"http://127.0.0.1:9/116/us+census+data+1990.zip into {tmp_path / 'census'}" in out
+    size = ncdlib.DATASETS["letter"].on_board.size
+    assert f"letter: Letter Recognition\n  on board ({size:,} bytes), no file is needed\n" in out
 
 
-@pytest.mark.needs_data("human", "letter")
+def test_data_shows_the_cards_of_what_is_named(ncd):
+    for name in ("nslkdd-mixed", "digits"):
+        _, out = ncd("data", name)
+        assert out.startswith(f"{ncdlib.DATASETS[name]}\n") and out.endswith("no file is needed\n")
+    assert "licence: CC BY 4.0" in out and "doi: 10.24432/C50P49" in out
+
+
+def test_download_of_all_sets_leaves_out_those_on_board(ncd):
+    error, out = ncd("data", "--download")
+    assert error.startswith("ncd: data set human: there is no train/X_train.txt")
+    assert ncd("data", "letter", "steel", "--download")[0].startswith("ncd: data set letter: there is no letter-")
+    assert ncd("data", "steel", "--download")[1].endswith("no file is needed\n")  # there is nothing to download
+
+
+@pytest.mark.needs_files("human", "letter")
 def test_data_tells_where_files_are_and_whether_they_are_the_original(ncd):
     home = Path(os.environ["NCDLIB_DATA"])
     _, out = ncd("data", "letter", "human", data=home)
@@ -106,7 +123,14 @@ def test_data_tells_where_files_are_and_whether_they_are_the_original(ncd):
 def test_data_tells_of_a_file_that_is_not_the_original(ncd, tmp_path):
     (tmp_path / "letter").mkdir()
     (tmp_path / "letter" / "letter-recognition.data").write_text("T,1\n")
-    assert f"{tmp_path}/letter/letter-recognition.data: NOT THE ORIGINAL\n" in ncd("data", "letter")[1]
+    state = f"  letter-recognition.data  {tmp_path}/letter/letter-recognition.data: NOT THE ORIGINAL\n"
+    assert f"  on board, but these files are used:\n{state}" in ncd("data", "letter")[1]
+
+
+def test_data_tells_how_to_complete_files_that_no_archive_has(ncd, tmp_path):
+    (tmp_path / "nslkdd").mkdir()
+    (tmp_path / "nslkdd" / "KDDTest+.txt").write_text("0,tcp\n")
+    assert f"  put all of these files into {tmp_path / 'nslkdd'}\n" in ncd("data", "nslkdd")[1]
 
 
 @pytest.mark.parametrize(

@@ -323,7 +323,7 @@ def test_a_modified_file_must_still_make_sense(toy, content, reason):
         load_dataset("toy", allow_modified=True)
 
 
-@pytest.mark.needs_data("letter")
+@pytest.mark.needs_files("letter")
 def test_a_truncated_original_is_refused(tmp_path):
     whole = Path(os.environ["NCDLIB_DATA"], "letter", "letter-recognition.data").read_bytes()
     (tmp_path / "letter").mkdir()

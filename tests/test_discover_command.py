@@ -297,6 +297,6 @@ def test_ctrl_c_before_anything_is_stored_does_not_promise_to_go_on(tmp_path):
     from ncdlib.cli import _how_to_go_on
 
     store = tmp_path / "search.csv"
-    assert _how_to_go_on(store) == "nothing was finished that could be stored: the same command begins again"
+    assert _how_to_go_on(store) == "nothing was finished yet: the same command starts again"
     store.touch()
     assert _how_to_go_on(store) == "the same command goes on where the search was"

@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ncdlib
 from ncdlib import NCDKMeans, NCDSpectralClustering, SpectralClustering, make_ncd_blobs
-from ncdlib.methods.base import NCDEstimator, load
+from ncdlib.methods.base import NCDEstimator
+from ncdlib.methods.saving import load
 
 QUICK = {"epochs": 5, "latent_dim": 5, "verbose": False}
 ESTIMATORS = [

@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances
 
 from ncdlib import NCDKMeans, clustering_accuracy, load_dataset, make_ncd_blobs
-from ncdlib.methods.kmeans import draw_centroids, k_means_from
+from ncdlib.clustering.kernels import draw_centroids, k_means_from
 
 
 @pytest.fixture(scope="module")

@@ -48,11 +48,27 @@ def test_lock_is_what_is_installed(locked):
     assert {name: version for name, version in installed.items() if not elsewhere.fullmatch(name)} == locked
 
 
-def test_conda_environment_installs_the_lock_and_a_supported_python():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    python, pip, from_pip = environment["dependencies"]
+CONDA_NAMES = {
+    "torch": "pytorch",
+    "igraph": "python-igraph",
+    "matplotlib": "matplotlib-base",
+    "lazy-loader": "lazy_loader",
+}
+
+
+def test_conda_environment_names_what_the_package_and_the_book_need(locked):
+    """With the versions of pyproject, which those of the lock satisfy; torch of the lock is named."""
+    text = (ROOT / "environment.yml").read_text()
+    python, *packages, pip, from_pip = yaml.safe_load(text)["dependencies"]
     assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(python.removeprefix("python="))
-    assert (pip, from_pip) == ("pip", {"pip": ["--requirement requirements.lock", "--editable ."]})
+    *others, ourselves = from_pip["pip"]
+    assert (pip, ourselves) == ("pip", "--editable .")
+    named = {requirement.name: requirement.specifier for requirement in requirements(packages, others)}
+    assert len(named) == len(packages) + len(others)
+    needed = requirements(PROJECT["dependencies"], PROJECT["optional-dependencies"]["book"])
+    assert named == {CONDA_NAMES.get(r.name, r.name): r.specifier for r in needed}
+    assert all(r.specifier.contains(locked[canonicalize_name(r.name)]) for r in needed)
+    assert f"torch is {locked['torch']}" in " ".join(text.replace("# ", "").split())
 
 
 def test_one_version_number():
@@ -84,8 +100,9 @@ def test_wheel_and_sdist(tmp_path):
     done = subprocess.run(build, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 8_000_000
     (sdist,) = tmp_path.glob("*.tar.gz")
-    package = [path for path in (ROOT / "ncdlib").rglob("*") if path.suffix in (".py", ".csv", ".typed")]
+    package = [path for path in (ROOT / "ncdlib").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     wanted = {path.relative_to(ROOT).as_posix() for path in package}
     in_wheel = set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:

@@ -8,6 +8,7 @@ import re
 import pytest
 from conftest import ROOT, chapters_of
 
+import ncdlib.clustering.validity
 import ncdlib.evidence
 import ncdlib.selection
 from ncdlib.cli import app

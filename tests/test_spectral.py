@@ -20,8 +20,9 @@ from ncdlib import (
     make_ncd_blobs,
     spectral_embedding,
 )
+from ncdlib.clustering import embedding
+from ncdlib.clustering.embedding import cluster_embedding
 from ncdlib.methods import spectral
-from ncdlib.methods.spectral import cluster_embedding
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +182,7 @@ def test_plain_clustering_takes_nothing_from_labelled_rows(problem):
 
 def test_search_keeps_the_best_for_the_known_classes(problem, monkeypatch):
     calls = []
-    for name in ("_squared_distances", "_longest_tree_edge", "_embed"):
+    for name in ("squared_distances", "longest_tree_edge", "embed"):
         real = getattr(spectral, name)
         monkeypatch.setattr(spectral, name, lambda *a, _f=real, _n=name, **k: (calls.append(_n), _f(*a, **k))[1])
     model = NCDSpectralClustering(3, n_iter=8, random_state=0).fit(problem.X, problem.y)
@@ -191,8 +192,8 @@ def test_search_keeps_the_best_for_the_known_classes(problem, monkeypatch):
     assert (model.s_min_, model.n_components_) == (trials["s_min"][best], trials["n_components"][best])
     assert ((trials["s_min"] > 0) & (trials["s_min"] < 1)).all()
     assert ((trials["n_components"] >= 1) & (trials["n_components"] <= 200)).all()
-    assert calls.count("_squared_distances") == calls.count("_longest_tree_edge") == 1
-    assert calls.count("_embed") == 8 + 1
+    assert calls.count("squared_distances") == calls.count("longest_tree_edge") == 1
+    assert calls.count("embed") == 8 + 1
 
 
 def test_search_scores_all_rows_in_as_many_clusters_as_classes_on_the_known_ones():
@@ -312,15 +313,15 @@ def test_heavy_tails_on_which_the_iterative_solver_gives_up():
 def test_the_iterative_solver_gives_up_in_the_end(monkeypatch):
     X = np.random.RandomState(0).normal(size=(1200, 2))
     products = []
-    operator = spectral.LinearOperator
+    operator = embedding.LinearOperator
 
     def counting(shape, matvec, dtype):
         return operator(shape, matvec=lambda x: (products.append(1), matvec(x))[1], dtype=dtype)
 
-    monkeypatch.setattr(spectral, "LinearOperator", counting)
-    embedding = spectral_embedding(X, 10, 0.9999)  # unbounded: 2,328 products
+    monkeypatch.setattr(embedding, "LinearOperator", counting)
+    placed = spectral_embedding(X, 10, 0.9999)  # unbounded: 2,328 products
     assert 0 < len(products) < 1.1 * 1200
-    assert np.allclose(embedding.T @ embedding, np.eye(10), atol=1e-4)
+    assert np.allclose(placed.T @ placed, np.eye(10), atol=1e-4)
 
 
 def test_a_search_needs_memory_for_two_matrices(monkeypatch):

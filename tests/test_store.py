@@ -239,3 +239,39 @@ def test_folder_is_made(tmp_path):
     store = RowStore(tmp_path / "new" / "folder" / "runs.csv", key=["seed"])
     assert store.append({"seed": 1})
     assert isinstance(store.rows(), pd.DataFrame) and Path(store.path).is_file()
+
+
+def test_columns_are_renamed_and_added_for_all_rows_and_the_same_call_changes_nothing_more(tmp_path):
+    store = RowStore(tmp_path / "runs.csv", key=["origin", "seed"])
+    for seed in range(3):
+        store.append({"origin": "a, b", "seed": seed, "acc": 0.1 * seed, "empty": None})
+    cells = store.rows().to_numpy().tolist()
+    change = {"rename": {"origin": "params_from"}, "add": {"note": "old", "nothing": None}}
+    renamed = RowStore(store.path, key=["params_from", "seed"])
+    columns = ["params_from", "seed", "acc", "empty", "note", "nothing"]
+    assert store.change_columns(**change) == columns
+    after = store.path.read_bytes()
+    assert renamed.change_columns(**change) == columns and store.path.read_bytes() == after
+    rows = renamed.rows()
+    pd.testing.assert_frame_equal(rows[columns[:4]], pd.DataFrame(cells, columns=columns[:4]), check_dtype=False)
+    assert rows["note"].eq("old").all() and rows["nothing"].isna().all()
+    row = dict.fromkeys(columns) | {"params_from": "a, b", "seed": 2}
+    assert not renamed.append(row) and renamed.append(row | {"seed": 3})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rename": {"nope": "x"}}, "has no column nope; its columns are seed, acc"),
+        ({"rename": {"acc": "seed"}}, "would have a column twice"),
+    ],
+)
+def test_a_wrong_change_of_columns_changes_nothing(tmp_path, change, message):
+    store = RowStore(tmp_path / "runs.csv", key=["seed"])
+    with pytest.raises(ValueError, match="there are no columns to change"):
+        store.change_columns(**change)
+    store.append({"seed": 0, "acc": 0.5})
+    before = store.path.read_bytes()
+    with pytest.raises(ValueError, match=message):
+        store.change_columns(**change)
+    assert store.path.read_bytes() == before

@@ -40,7 +40,7 @@ def test_silhouettes_agree_with_scikit_learn(blobs, shift):
 def test_silhouettes_do_not_depend_on_the_block_size(blobs, monkeypatch):
     X, y = blobs
     whole = silhouette_scores(X, [y, y % 2])
-    monkeypatch.setattr("ncdlib.clustering.validity._BLOCK_ENTRIES", 5_000)
+    monkeypatch.setattr("ncdlib.clustering.kernels.BLOCK_ENTRIES", 5_000)
     np.testing.assert_allclose(silhouette_scores(X, [y, y % 2]), whole, rtol=1e-6)
 
 
@@ -67,7 +67,7 @@ def test_dunn_agrees_with_brute_force(blobs, monkeypatch):
     labelings = [y, *random_labelings(len(X), [2, 3, 11], seed=1), (X[:, 0] > 0).astype(int)]
     expected = [brute_dunn(X, labels) for labels in labelings]
     np.testing.assert_allclose(dunn_scores(X, labelings), expected, rtol=1e-6)
-    monkeypatch.setattr("ncdlib.clustering.validity._BLOCK_ENTRIES", 5_000)
+    monkeypatch.setattr("ncdlib.clustering.kernels.BLOCK_ENTRIES", 5_000)
     np.testing.assert_allclose(dunn_scores(X, labelings), expected, rtol=1e-6)
 
 

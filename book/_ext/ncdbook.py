@@ -30,7 +30,8 @@ def fingerprint(root: Path) -> str:
     """Hash what a chapter's numbers depend on besides its own cells: package, results, environment, this file."""
     digest = hashlib.sha256(platform.python_version().encode())
     digest.update("\n".join(sorted({f"{d.name}=={d.version}" for d in distributions()})).encode())
-    files = [*root.glob("ncdlib/**/*.py"), *root.glob("results/**/*"), root / "benchmarks/results.csv", Path(__file__)]
+    package = [path for path in root.glob("ncdlib/**/*") if path.suffix != ".pyc"]
+    files = [*package, *root.glob("results/**/*"), root / "benchmarks/results.csv", Path(__file__)]
     # Hidden files are the locks of a measurement that is running.
     for path in sorted(path for path in files if path.is_file() and not path.name.startswith(".")):
         digest.update(f"\n{path.relative_to(root)}\n".encode() + path.read_bytes())

@@ -1,10 +1,9 @@
-"""What is asked of every (X, y): the one place where rows, labels and numbers of clusters are read and refused."""
+"""The checks of every input: the one place where rows, labels and numbers are read, or refused with a reason."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,6 @@ from ncdlib.problem import UNLABELED
 UNLABELED_TEXT = ("-1", "-1.0", "", "nan")
 LEVELS = 16  # a column that has fewer different values in the precision of the computation has lost what it says
 NO_NUMBERS = "encode it as numbers, leave it out, or use ncdlib.discover, which encodes categories"
-
-min_known_classes = ContextVar("min_known_classes", default=2)
-
-
-@contextmanager
-def one_known_class_allowed() -> Iterator[None]:
-    """Let estimators learn from a single known class: hiding two of three, as the paper does, leaves no more."""
-    token = min_known_classes.set(1)
-    try:
-        yield
-    finally:
-        min_known_classes.reset(token)
 
 
 def check_rows(
@@ -51,11 +38,11 @@ def check_rows(
         Whose features these are: remembered if `fitting`, else compared with those of the fit.
     min_rows : int
     fitting : bool
-        Whether the rows are learned from, and so must differ by enough.
+        Whether the estimator learns from the rows, which must then differ by enough.
     precision : float type
-        What the rows are computed with, where that is less than their own precision.
+        The precision of the computation, where it is lower than that of the rows.
     name : str
-        What a message calls the rows, where they are not all that was given.
+        What messages call the rows.
 
     Examples
     --------
@@ -104,7 +91,7 @@ def check_rows(
     varies = high - low
     if fitting and precision.itemsize < X.dtype.itemsize and varies.max() > 0:
         # What differs in X must not become equal: neither the values of a column, nor those of the others beside one
-        # that is constant (but for what its own rounding leaves of it).
+        # that is constant (except for what its own rounding leaves of it).
         size = np.maximum(np.abs(low), np.abs(high))
         coarse, fine = (LEVELS * np.finfo(dtype).eps * size for dtype in (precision, X.dtype))
         for i in np.flatnonzero(np.where(varies > fine, varies, varies.max()) < coarse)[:1]:
@@ -122,20 +109,20 @@ def check_rows(
 
 
 def unmasked(values: ArrayLike) -> ArrayLike:
-    """NaN where a masked array has nothing, lists as an array of what they hold; anything else as it is."""
+    """Put NaN where a masked array has nothing, and turn lists into arrays; return anything else as it is."""
     if isinstance(values, list | tuple):
         return np.asarray(values, dtype=object)  # else NumPy makes text of a number beside text
     return values.astype(object).filled(np.nan) if np.ma.isMaskedArray(values) else values
 
 
 def check_table(X: NDArray) -> None:
-    """Raise a ValueError unless an array has rows and columns: one made of lists of several lengths has not."""
+    """Raise a ValueError unless an array has rows and columns; lists of different lengths give one that has not."""
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, as many in each row; got an array of shape {X.shape}")
 
 
 def as_numbers(column: pd.Series, advice: str) -> NDArray[np.float64]:
-    """The numbers of a column, NaN where one is missing; an error names a column that holds something else."""
+    """Return the numbers of a column, NaN where one is missing; raise an error that names a column of anything else."""
     try:
         if column.dtype.kind in "mM":  # NumPy would count nanoseconds
             raise ValueError("dates or times")
@@ -147,7 +134,7 @@ def as_numbers(column: pd.Series, advice: str) -> NDArray[np.float64]:
 
 
 def shorten(text: str, length: int = 30) -> str:
-    """A text of any length, to be shown in a line."""
+    """Cut a text to a length that fits into a line."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -158,8 +145,28 @@ def check_positive(**values: int) -> None:
             raise ValueError(f"{name} must be a positive integer, got {value!r}")
 
 
+def check_number(name: str, value: float, interval: str, *, integer: bool = False) -> None:
+    """Raise a ValueError unless a value is a number, or an integer, in an interval such as "[0, 1)".
+
+    Examples
+    --------
+    >>> from ncdlib._io.checks import check_number
+    >>> check_number("dropout", 0.5, "[0, 1)")
+    >>> check_number("dropout", 1, "[0, 1)")
+    Traceback (most recent call last):
+    ValueError: dropout must be a number in [0, 1), got 1
+    """
+    low, high = map(float, interval[1:-1].split(","))
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    inside = isinstance(value, kinds) and not isinstance(value, bool)
+    inside = inside and (value >= low if interval[0] == "[" else value > low)
+    inside = inside and (value <= high if interval[-1] == "]" else value < high)
+    if not inside:
+        raise ValueError(f"{name} must be {'an integer' if integer else 'a number'} in {interval}, got {value!r}")
+
+
 def check_seed(random_state: int | None) -> int:
-    """The seed that was given, or a new one; a ValueError for what is no seed of NumPy."""
+    """Return the given seed, or a new one; raise a ValueError for what is no seed of NumPy."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
@@ -168,7 +175,7 @@ def check_seed(random_state: int | None) -> int:
 
 
 def check_n_clusters(n_clusters: int, n_rows: int, *, rows: str = "rows", allowed: str = "a positive integer") -> None:
-    """Raise a ValueError, in these words for the rows and for what is allowed, unless so many clusters can be found."""
+    """Raise a ValueError, in the words given, unless this many clusters can be found among this many rows."""
     if not isinstance(n_clusters, int | np.integer) or isinstance(n_clusters, bool) or n_clusters < 1:
         raise ValueError(f"n_clusters must be {allowed}, got {n_clusters!r}")
     if n_clusters > n_rows:

@@ -94,3 +94,20 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
         if os.name == "posix":  # elsewhere a locked file cannot be removed, and the release removes it
             path.unlink(missing_ok=True)
         lock.release()
+
+
+def file_state(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file does, for caches of what was read from it; None where there is no file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from ncdlib._io.files import file_state
+    >>> file_state(Path("nowhere.csv")) is None
+    True
+    """
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns

@@ -116,6 +116,42 @@ class RowStore:
                     file.write("".join([_line(rows[0]), *(_line(row.values()) for row in kept)]).encode())
         return len(rows) - len(kept)
 
+    def change_columns(
+        self, *, rename: Mapping[str, str] | None = None, add: Mapping[str, Any] | None = None
+    ) -> list[str]:
+        """Rename columns, or add some with one value for all rows there are; return the columns of the file then.
+
+        What is so already is left as it is, so that the same call may be repeated.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from ncdlib._io.row_store import RowStore
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = RowStore(f"{folder}/runs.csv", key=["seed"])
+        ...     _ = store.append({"seed": 0, "acc": 0.75})
+        ...     store.change_columns(rename={"acc": "accuracy"}, add={"note": None})
+        ['seed', 'accuracy', 'note']
+        """
+        rename, add = dict(rename or {}), dict(add or {})
+        with self._locked("append"):
+            text = self._read()
+            if not text:
+                raise ValueError(f"{self.path} has no rows: there are no columns to change")
+            header, *rows = csv.reader(io.StringIO(text))
+            if unknown := [old for old, new in rename.items() if old not in header and new not in header]:
+                raise ValueError(f"{self.path} has no column {', '.join(unknown)}; its columns are {', '.join(header)}")
+            renamed = [rename.get(column, column) for column in header]
+            if len(set(renamed)) < len(renamed):
+                raise ValueError(f"{self.path} would have a column twice: {', '.join(renamed)}")
+            added = {column: value for column, value in add.items() if column not in renamed}
+            columns = [*renamed, *added]
+            if columns != header:
+                with atomic_write(self.path) as file:
+                    file.write(_line(columns).encode())
+                    file.writelines(_line([*row, *added.values()]).encode() for row in rows)
+        return columns
+
     @contextmanager
     def claim(self, key_values: Mapping[str, Any]) -> Iterator[bool]:
         """Reserve a row while it is computed; yield False if it is there, or another process is computing it.

@@ -1,21 +1,21 @@
-"""How many clusters are there? Validity indices, all from one set of k-means runs (Section 5 of the
-paper)."""
+"""How many clusters are there? Validity indices, all from one set of k-means runs (Section 5 of the paper)."""
 
 from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from kneed import KneeLocator
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, euclidean_distances
+from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score
 from sklearn.utils import check_consistent_length, check_random_state
 
 from ncdlib._io.checks import check_index, check_positive, check_rows, encode_labels
+from ncdlib.clustering.kernels import largest_distance, silhouette_scores, spanning_tree
 from ncdlib.clustering.many_kmeans import many_k_means
 from ncdlib.metrics import clustering_accuracy
 from ncdlib.problem import UNLABELED
@@ -23,13 +23,8 @@ from ncdlib.problem import UNLABELED
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INDICES = ("silhouette", "calinski_harabasz", "davies_bouldin", "dunn", "elbow", "km_acc")
-"""Names of the validity indices. "elbow" is a rule on the k-means inertia, "km_acc" needs known classes."""
-
 MAX_ROWS = 10_000
-"""Above this number of rows, the number of clusters is estimated on a random sample of so many rows."""
-
-_BLOCK_ENTRIES = 2**21  # distances held at once: they stay in the processor's cache
+"""Above this number of rows, the number of clusters is estimated on a random sample of this many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +124,7 @@ def estimate_n_clusters(
         (kneedle algorithm).
     k_range : iterable of int, default=None
         The candidates; 2 to 30 by default, and 1 to 30 if `index` contains "km_acc". Candidates that the
-        rows can not fill (k above the number of distinct rows, or above n_rows - 1) are left out, with a
+        rows cannot fill (k above the number of distinct rows, or above n_rows - 1) are left out, with a
         warning if they were asked for.
     n_runs, n_init : int
         k-means runs per candidate, and initialisations per run.
@@ -156,7 +151,7 @@ def estimate_n_clusters(
     """
     names = tuple(index) if np.iterable(index) and not isinstance(index, str) else (index,)
     for name in names:
-        check_index(name, INDICES)
+        check_index(name, VALIDITY_INDICES)
     if not names:
         raise ValueError(f"index is empty: choose from {', '.join(INDICES)}")
     check_positive(n_runs=n_runs, n_init=n_init, max_rows=max_rows)
@@ -172,38 +167,45 @@ def estimate_n_clusters(
             raise ValueError("y_known has unlabelled rows: pass the rows of known classes only")
         if X_known.shape[1] != X.shape[1]:
             raise ValueError(f"X_known has {X_known.shape[1]} columns, and X has {X.shape[1]}")
-    X_sample = _sample(X, max_rows, random)
+    sample = _sample(X, max_rows, random)
     # A constant column says nothing of clusters, and one of 1e20 would hide the others: rounding is relative to it.
-    X_sample = np.where(X_sample.min(axis=0) == X_sample.max(axis=0), 0, X_sample)
-    # Indices do not depend on the origin or the unit; their arithmetic does.
-    scaled = X_sample - X_sample.mean(axis=0)
-    scaled /= scaled.std() or 1
-    ks = _candidates(k_range, X_sample, with_one="km_acc" in names)
-
-    scores: dict[str, NDArray] = {}
-    partitions = [name for name in names if name != "km_acc"]
-    if partitions:
-        labels, inertias = many_k_means(X_sample, ks, n_runs, n_init, random)
-        for name in partitions:
-            if name == "elbow":
-                per_run = inertias
-            else:  # not defined for a single cluster
-                per_run = np.full(inertias.shape, np.nan)
-                several = ks > 1
-                labelings = labels[several].reshape(-1, len(X_sample))
-                per_run[several] = _SCORERS[name](scaled, labelings).reshape(-1, n_runs)
-            scores[name] = per_run.mean(axis=1)
-    if "km_acc" in names:
-        scores["km_acc"] = _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random)
-    estimates = {name: _best(name, ks, scores[name]) for name in names}
+    sample = np.where(sample.min(axis=0) == sample.max(axis=0), 0, sample)
+    ks = _candidates(k_range, sample, with_one="km_acc" in names)
+    sweep = _Sweep(X, sample, ks, n_runs, n_init, max_rows, random, X_known, y_known)
+    if set(names) != {"km_acc"}:
+        sweep.partition()
+    scores = {name: VALIDITY_INDICES[name].scores(sweep) for name in names}
+    estimates = {name: VALIDITY_INDICES[name].best(ks, scores[name]) for name in names}
     return KEstimate(
         n_clusters=estimates[names[0]],
         index=names[0],
         k_range=ks,
-        scores={name: scores[name] for name in names},
+        scores=scores,
         estimates=estimates,
-        n_rows=len(X_sample),
+        n_rows=len(sample),
     )
+
+
+@dataclass(eq=False)
+class _Sweep:
+    """What the indices are computed from: partitions of the same rows into k clusters, for each candidate k."""
+
+    X: NDArray[np.float64]
+    sample: NDArray[np.float64]
+    ks: NDArray[np.int64]
+    n_runs: int
+    n_init: int
+    max_rows: int
+    random: np.random.RandomState
+    X_known: NDArray[np.float64] | None
+    y_known: NDArray[np.int64] | None
+
+    def partition(self) -> None:
+        """Run k-means for all candidates at once."""
+        # Indices do not depend on the origin or the unit; their arithmetic does.
+        self.scaled = self.sample - self.sample.mean(axis=0)
+        self.scaled /= self.scaled.std() or 1
+        self.labels, self.inertias = many_k_means(self.sample, self.ks, self.n_runs, self.n_init, self.random)
 
 
 def _sample(X: NDArray, max_rows: int, random: np.random.RandomState) -> NDArray:
@@ -240,82 +242,6 @@ def _candidates(k_range: Iterable[int] | None, X: NDArray, with_one: bool) -> ND
     return ks[ks <= limit]
 
 
-def _best(name: str, ks: NDArray, scores: NDArray) -> int:
-    if name == "elbow":
-        bends = len(ks) > 2 and np.ptp(scores) > 0
-        knee = KneeLocator(ks, scores, curve="convex", direction="decreasing").knee if bends else None
-        if knee is None:
-            warnings.warn(f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3)
-            return int(ks[0])
-        return int(knee)
-    return int(ks[np.nanargmin(scores) if name == "davies_bouldin" else np.nanargmax(scores)])
-
-
-def silhouette_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.float64]:
-    """Return the mean silhouette of each of several partitions of the same rows.
-
-    The distances are computed once, block by block, for all partitions: the sums of distances to every
-    cluster of every partition are one matrix product of the distances with the one-hot labels.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-    labelings : sequence of arrays of shape (n_rows,)
-        At least two clusters each.
-
-    Returns
-    -------
-    array of shape (n_labelings,)
-
-    Examples
-    --------
-    >>> from ncdlib.clustering.validity import silhouette_scores
-    >>> X = [[0.0], [1.0], [10.0], [11.0]]
-    >>> silhouette_scores(X, [[0, 0, 1, 1], [0, 1, 1, 1]]).round(2).tolist()
-    [0.9, 0.03]
-    """
-    X = check_rows(X).astype(np.float64, copy=False)
-    n = len(X)
-    coded = [np.unique(np.asarray(labels), return_inverse=True)[1] for labels in labelings]
-    sizes = [np.bincount(labels) for labels in coded]
-    for labels, size in zip(coded, sizes, strict=True):
-        if len(labels) != n or not 2 <= len(size) < n:
-            raise ValueError(f"each labelling needs {n} labels and between 2 and {n - 1} clusters")
-    offsets = np.cumsum([0] + [len(size) for size in sizes])
-    columns = np.stack(coded, axis=1) + offsets[:-1]  # (n, n_labelings): each row's own cluster
-    one_hot = np.zeros((n, offsets[-1]), dtype=np.float32)
-    np.put_along_axis(one_hot, columns, 1, axis=1)
-    cluster_size = np.concatenate(sizes).astype(np.float32)
-    own_size = cluster_size[columns]
-    total = np.zeros(len(coded))
-    # Squared distances are one matrix product: |x|^2 - 2 x'z + |z|^2. Centred and scaled, float32 is enough for
-    # means of distances down to a thousandth of the extent of all rows.
-    X = X - X.mean(axis=0)
-    X = (X / (np.abs(X).max() or 1)).astype(np.float32)
-    squares, ones = np.einsum("ij,ij->i", X, X)[:, None], np.ones((n, 1), dtype=np.float32)
-    left, right = np.hstack([X, squares, ones]), np.hstack([-2 * X, ones, squares]).T
-    step = max(1, min(n, _BLOCK_ENTRIES // (n + offsets[-1])))
-    distances_buffer = np.empty((step, n), dtype=np.float32)
-    mean_buffer = np.empty((step, offsets[-1]), dtype=np.float32)
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
-        distances = np.dot(left[rows], right, out=distances_buffer[: len(rows)])
-        np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
-        distances[rows - start, rows] = 0
-        mean = np.dot(distances, one_hot, out=mean_buffer[: len(rows)])
-        mean /= cluster_size
-        own = np.take_along_axis(mean, columns[rows], axis=1)
-        np.put_along_axis(mean, columns[rows], np.inf, axis=1)
-        others = np.minimum.reduceat(mean, offsets[:-1], axis=1)
-        size = own_size[rows]
-        own *= size / np.maximum(size - 1, 1)  # a row is no neighbour of itself
-        largest = np.maximum(own, others)
-        defined = (size > 1) & (largest > 0)
-        silhouette = np.divide(others - own, largest, out=np.zeros_like(own), where=defined)
-        total += silhouette.sum(axis=0, dtype=np.float64)
-    return total / n
-
-
 def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """Return the Dunn index of each of several partitions of the same rows.
 
@@ -342,43 +268,18 @@ def dunn_scores(X: ArrayLike, labelings: Sequence[ArrayLike]) -> NDArray[np.floa
     """
     X = check_rows(X).astype(np.float64, copy=False)
     X = X - X.mean(axis=0)  # distances by squares lose digits to a large mean
-    ends, lengths = _spanning_tree(X)
+    squares, doubled = np.einsum("ij,ij->i", X, X), 2 * X
+    ends, _ = spanning_tree(len(X), lambda row: squares - doubled @ X[row] + squares[row])
+    # Exact here: the expanded square above loses the digits of short distances.
+    lengths = np.array([np.linalg.norm(X[b] - X[a]) for a, b in ends])
     scores = []
     for labels in map(np.asarray, labelings):
         between = labels[ends[:, 0]] != labels[ends[:, 1]]
         if not between.any():
             raise ValueError("the Dunn index needs at least two clusters")
-        diameter = max(_diameter(X[labels == cluster]) for cluster in np.unique(labels))
+        diameter = max(largest_distance(X[labels == cluster]) for cluster in np.unique(labels))
         scores.append(lengths[between].min() / diameter if diameter > 0 else np.inf)
     return np.array(scores)
-
-
-def _spanning_tree(X: NDArray) -> tuple[NDArray, NDArray]:
-    """Prim's algorithm on the complete graph: ends, of shape (n - 1, 2), and lengths of the n - 1 edges."""
-    n = len(X)
-    squares = np.einsum("ij,ij->i", X, X)
-    outside = np.arange(n)  # the rows not yet in the tree, with the nearest tree row of each and the distance to it
-    nearest, squared = np.zeros(n, dtype=np.int64), np.full(n, np.inf)
-    ends, lengths = np.empty((n - 1, 2), dtype=np.int64), np.empty(n - 1)
-    current = 0
-    position = 0
-    for edge in range(n - 1):
-        outside, nearest, squared = (np.delete(a, position) for a in (outside, nearest, squared))
-        to_current = squares[outside] - 2 * X[outside] @ X[current] + squares[current]
-        closer = to_current < squared
-        squared[closer], nearest[closer] = to_current[closer], current
-        position = int(squared.argmin())
-        current = outside[position]
-        ends[edge] = nearest[position], current
-        # Exact here: the expanded square above loses the digits of short distances.
-        lengths[edge] = np.linalg.norm(X[current] - X[nearest[position]])
-    return ends, lengths
-
-
-def _diameter(X: NDArray) -> float:
-    step = max(1, _BLOCK_ENTRIES // len(X))
-    blocks = (euclidean_distances(X[i : i + step], X[i:]).max() for i in range(0, len(X), step))
-    return max(blocks) if len(X) > 1 else 0.0
 
 
 def _calinski_harabasz_scores(X: NDArray, labelings: NDArray) -> NDArray:
@@ -390,8 +291,30 @@ def _calinski_harabasz_scores(X: NDArray, labelings: NDArray) -> NDArray:
     return scores
 
 
-def _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random) -> NDArray:
-    X_all, y_all = np.concatenate([X_known, X]), np.concatenate([y_known, np.full(len(X), -1)])
+def _davies_bouldin_scores(X: NDArray, labelings: NDArray) -> NDArray:
+    return np.array([davies_bouldin_score(X, labels) for labels in labelings])
+
+
+def _means_over_runs(score: Callable[[NDArray, NDArray], NDArray]) -> Callable[[_Sweep], NDArray]:
+    """Turn a score of partitions into scores of the candidates, NaN for a single cluster: not defined there."""
+
+    def scores(sweep: _Sweep) -> NDArray:
+        per_run = np.full(sweep.inertias.shape, np.nan)
+        several = sweep.ks > 1
+        labelings = sweep.labels[several].reshape(-1, len(sweep.sample))
+        per_run[several] = score(sweep.scaled, labelings).reshape(-1, sweep.n_runs)
+        return per_run.mean(axis=1)
+
+    return scores
+
+
+def _mean_inertia(sweep: _Sweep) -> NDArray:
+    return sweep.inertias.mean(axis=1)
+
+
+def _km_acc(sweep: _Sweep) -> NDArray:
+    X, X_known, max_rows, random = sweep.X, sweep.X_known, sweep.max_rows, sweep.random
+    X_all, y_all = np.concatenate([X_known, X]), np.concatenate([sweep.y_known, np.full(len(X), UNLABELED)])
     # NOTE[DIFF] The paper does not speak of samples; of its data sets, only Letter is larger than the default.
     if len(X_all) > max_rows:
         rows = random.choice(len(X_all), max_rows, replace=False)
@@ -402,14 +325,64 @@ def _km_acc(X, X_known, y_known, ks, n_runs, n_init, max_rows, random) -> NDArra
         rows = np.sort(rows)
         X_all, y_all = X_all[rows], y_all[rows]
     known = y_all >= 0
-    n_classes = int(y_known.max()) + 1
-    labels, _ = many_k_means(X_all, n_classes + ks, n_runs, n_init, random)
+    n_classes = int(sweep.y_known.max()) + 1
+    labels, _ = many_k_means(X_all, n_classes + sweep.ks, sweep.n_runs, sweep.n_init, random)
     return np.array([np.mean([clustering_accuracy(y_all[known], run[known]) for run in runs]) for runs in labels])
 
 
-_SCORERS = {
-    "silhouette": silhouette_scores,
-    "calinski_harabasz": _calinski_harabasz_scores,
-    "davies_bouldin": lambda X, labelings: np.array([davies_bouldin_score(X, y) for y in labelings]),
-    "dunn": dunn_scores,
+def _highest(ks: NDArray, scores: NDArray) -> int:
+    return int(ks[np.nanargmax(scores)])
+
+
+def _lowest(ks: NDArray, scores: NDArray) -> int:
+    return int(ks[np.nanargmin(scores)])
+
+
+def _knee(ks: NDArray, scores: NDArray) -> int:
+    bends = len(ks) > 2 and np.ptp(scores) > 0
+    knee = KneeLocator(ks, scores, curve="convex", direction="decreasing").knee if bends else None
+    if knee is None:
+        warnings.warn(f"the inertia curve has no elbow: the smallest candidate, {ks[0]}, is taken", stacklevel=3)
+        return int(ks[0])
+    return int(knee)
+
+
+@dataclass(frozen=True)
+class ValidityIndex:
+    """How an index scores numbers of clusters, and which score is best.
+
+    Attributes
+    ----------
+    scores : callable
+        From the partitions of a sweep to a score for each candidate.
+    best : callable
+        From the candidates and their scores to the best candidate; the one with the highest score by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ncdlib.clustering.validity import VALIDITY_INDICES
+    >>> index = VALIDITY_INDICES["davies_bouldin"]
+    >>> int(index.best(np.array([2, 3, 4]), np.array([0.8, 0.3, 0.5])))  # the lowest value is the best
+    3
+    """
+
+    scores: Callable[[_Sweep], NDArray]
+    best: Callable[[NDArray, NDArray], int] = _highest
+
+
+VALIDITY_INDICES = {
+    "silhouette": ValidityIndex(_means_over_runs(silhouette_scores)),
+    "calinski_harabasz": ValidityIndex(_means_over_runs(_calinski_harabasz_scores)),
+    "davies_bouldin": ValidityIndex(_means_over_runs(_davies_bouldin_scores), _lowest),
+    "dunn": ValidityIndex(_means_over_runs(dunn_scores)),
+    "elbow": ValidityIndex(_mean_inertia, _knee),
+    "km_acc": ValidityIndex(_km_acc),
 }
+"""The one list of validity indices: whatever offers, checks or measures indices reads it.
+
+:meta hide-value:
+"""
+
+INDICES = tuple(VALIDITY_INDICES)
+"""Names of the validity indices. "elbow" is a rule on the k-means inertia, "km_acc" needs known classes."""

@@ -5,7 +5,7 @@ import lazy_loader
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "paper": ["PAPER_NUMBER", "paper_results", "published_hyperparameters", "published_params"],
+        "paper": ["TABLES", "paper_results", "published_hyperparameters", "published_params"],
         "results": ["best_params", "load_results", "load_trials"],
         "compare": [
             "compare_with_paper",
@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "show_table",
             "within_tolerance",
         ],
+        "searches": ["search_summary"],
         "claims": ["CLAIMS", "ledger"],
     },
 )

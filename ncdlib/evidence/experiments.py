@@ -1,19 +1,23 @@
-"""Every table and figure of the paper as a list of experiments: what runs, on which data, how often."""
+"""Every table and figure of the paper as a list of experiments and searches: what runs, on which data, how often.
+
+What only declares and reads needs no torch: estimators are taken from `ncdlib`, which imports them when they are used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
-from ncdlib.datasets import load_dataset
+import ncdlib
 from ncdlib.evidence import protocols
-from ncdlib.evidence.paper import DATASETS, published_params
-from ncdlib.problem import NCDProblem
+from ncdlib.evidence.paper import DATASETS, FEATURES_METHOD, INDEX_NAMES, published_params
+
+if TYPE_CHECKING:
+    from ncdlib.problem import NCDProblem
 
 RUNS = 10
 SEARCH_TRIALS = {name: 40 for name in DATASETS} | {"human": 15, "cnae9": 15}
@@ -21,12 +25,19 @@ SMALL = ("pendigits", "mfeat", "optdigits", "census", "letter")  # what is cheap
 CHANGED_IN = {"TabularNCD": "0.1.1"}  # the version that last changed a method's numbers: older rows are stale
 N_SHARES = range(1, 26, 2)
 N_COMBINATIONS = 5
+DEEP_METHODS = ("PBN", "Baseline", "TabularNCD")
+SIDE_QUESTIONS = ("hidden_score", "choices", "letter_splits", "census_splits", "perf_wrt_share")  # measured last
+
+FULL_OPT = "SC PBN full opt"  # scored with k known only, as its table is: each spectral clustering takes seconds
+NCD_SC = "NCD SC"  # tunes itself on the known classes (Algorithm 3), without hiding any
+TOP_K_AS_FRACTION = "TabularNCD, mended"
+"""TabularNCD with ``top_k`` as the fraction of the paper's text; the authors' code takes the same number as percent."""
 
 
 @lru_cache(maxsize=8)
 def load_problem(dataset: str) -> NCDProblem:
-    """The usual problem of a data set, read once in a process: what is computed from it can be kept, too."""
-    return load_dataset(dataset)
+    """Return the usual problem of a data set, read once in a process: what is computed from it can be kept, too."""
+    return ncdlib.load_dataset(dataset)
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class Experiment:
         One of `protocols`.
     setting : {"known", "estimated"}
         Whether the number of novel classes is given.
-    origin : {"none", "published", "searched"}
+    params_from : {"none", "published", "searched"}
         Where the hyperparameters come from.
     tuned_as : str
         The method (or search) whose hyperparameters are used.
@@ -53,23 +64,32 @@ class Experiment:
         Which of several problems made from one data set.
     problem : callable
         From the name of a data set to the problem.
+    rows : tuple of str
+        The method names that its rows carry, the last one written last, where they are not `method`.
     """
 
     table: str
     method: str
     measure: Callable[..., Iterator[dict[str, Any]]]
     setting: str = "known"
-    origin: str = "none"
+    params_from: str = "none"
     tuned_as: str = ""
     change: dict[str, Any] = field(default_factory=dict)
     variant: str = ""
     datasets: Sequence[str] = DATASETS
     runs: int = RUNS
     problem: Callable[[str], NCDProblem] = load_problem
+    rows: tuple[str, ...] = ()
+
+    @property
+    def row_methods(self) -> tuple[str, ...]:
+        """The method names that its rows carry."""
+        return self.rows or (self.method,)
 
     @property
     def name(self) -> str:
-        parts = (self.table, self.method, self.setting, self.origin, self.variant)
+        """What it is called in plans."""
+        parts = (self.table, self.method, self.setting, self.params_from, self.variant)
         return " / ".join(part for part in parts if part)
 
 
@@ -77,79 +97,187 @@ class Experiment:
 class Search:
     """A hidden-class search on one data set; TabularNCD is trained anew for each setting, the others once for both."""
 
-    method: str  # a name of SEARCHES
+    method: str  # a name of SEARCHES, or NCD_SC
     dataset: str
     setting: str
 
     @property
     def name(self) -> str:
+        """What it is called in plans."""
         return f"search / {self.method} / {self.setting}"
 
     @property
     def file_name(self) -> str:
+        """The file of its trainings, in ``results/search/``."""
         slug = self.method.lower().replace(", ", "-").replace(" ", "-")
         return f"{self.dataset}_{slug}{'_' + self.setting if trained_for_one_setting(self.method) else ''}.csv"
 
 
-FULL_OPT = "SC PBN full opt"  # scored with k known only, as its table is: each spectral clustering takes seconds
-NCD_SC = "NCD SC"  # tunes itself on the known classes (Algorithm 3), without hiding any
-
-
 def trained_for_one_setting(method: str) -> bool:
+    """Tell whether a search is done anew for each setting."""
     return method.startswith("TabularNCD") or method == NCD_SC
 
 
+def _space_of(method: str) -> Callable[[int], dict[str, Any]]:
+    """Return the search space of one of our estimators; it is imported only when it is searched."""
+    return lambda n_features: getattr(ncdlib, method).search_space(n_features)
+
+
 def _pbn_sc_space(n_features: int) -> dict[str, Any]:
-    """PBN and its spectral clusterer tuned together: six hyperparameters."""
-    return protocols.PBN.search_space(n_features) | {
-        "s_min": stats.uniform(0.001, 0.998),
-        "n_components": stats.randint(1, 201),
-    }
+    """Tune PBN and its spectral clusterer together: six hyperparameters."""
+    from scipy import stats
+
+    clusterer = {"s_min": stats.uniform(0.001, 0.998), "n_components": stats.randint(1, 201)}
+    return ncdlib.PBN.search_space(n_features) | clusterer
 
 
-def _literal_top_k_space(n_features: int) -> dict[str, Any]:
-    """top_k of the paper's range [0, 1] in the unit of the authors' code: percent."""
-    return protocols.TabularNCD.search_space(n_features) | {"top_k": stats.uniform(0, 0.01)}
+def _top_k_in_percent_space(n_features: int) -> dict[str, Any]:
+    """Search top_k over the paper's range [0, 1] in the unit of the authors' code: percent."""
+    from scipy import stats
+
+    return ncdlib.TabularNCD.search_space(n_features) | {"top_k": stats.uniform(0, 0.01)}
 
 
-MENDED = "TabularNCD, mended"
 SEARCHES: dict[str, tuple[str, dict[str, Any], Callable[[int], dict[str, Any]]]] = {
     # name: estimator, its fixed parameters, its search space
-    "PBN": ("PBN", {}, protocols.PBN.search_space),
-    "Baseline": ("Baseline", {}, protocols.Baseline.search_space),
-    "TabularNCD": ("TabularNCD", {}, _literal_top_k_space),
-    MENDED: ("TabularNCD", {}, protocols.TabularNCD.search_space),
+    "PBN": ("PBN", {}, _space_of("PBN")),
+    "Baseline": ("Baseline", {}, _space_of("Baseline")),
+    "TabularNCD": ("TabularNCD", {}, _top_k_in_percent_space),
+    TOP_K_AS_FRACTION: ("TabularNCD", {}, _space_of("TabularNCD")),
     FULL_OPT: ("PBN", {"clusterer": "spectral", "sigma_rule": "authors"}, _pbn_sc_space),
 }
 
 
 def search_list() -> list[Search]:
-    """All searches, in the order in which they are worth having."""
+    """Return all searches, in the order in which they are worth having."""
     light, heavy = SMALL, tuple(name for name in DATASETS if name not in SMALL)
+    both = ("known", "estimated")
     return [
-        *(Search(NCD_SC, d, setting) for d in DATASETS for setting in ("known", "estimated")),
+        *(Search(NCD_SC, d, setting) for d in DATASETS for setting in both),
         *(Search(method, d, "known") for d in light for method in ("PBN", "Baseline")),
-        *(Search(MENDED, d, setting) for d in light for setting in ("known", "estimated")),
-        *(Search("TabularNCD", d, setting) for d in light for setting in ("known", "estimated")),
+        *(Search(TOP_K_AS_FRACTION, d, setting) for d in light for setting in both),
+        *(Search("TabularNCD", d, setting) for d in light for setting in both),
         *(Search(method, d, "known") for d in heavy for method in ("PBN", "Baseline")),
-        *(Search(MENDED, d, setting) for d in heavy for setting in ("known", "estimated")),
+        *(Search(TOP_K_AS_FRACTION, d, setting) for d in heavy for setting in both),
         *(Search(FULL_OPT, d, "known") for d in DATASETS),
     ]
 
 
-def _two_origins(table: str, setting: str, method: str, measure: Callable) -> list[Experiment]:
+# -- experiments ------------------------------------------------------------------------------------------------------
+
+
+def experiment_list() -> list[Experiment]:
+    """Return all experiments, in the order in which they are worth having."""
     return [
-        Experiment(table, method, measure, setting, "published", method),
-        Experiment(table, method, measure, setting, "searched", method),
+        *_result_tables(),
+        *_appendices(),
+        *_scores_on_hidden_classes(),
+        *_unreported_choices(),
+        *_other_splits(),
+        *_growing_share(),
+    ]
+
+
+def _published_and_searched(table: str, setting: str, method: str, measure: Callable) -> list[Experiment]:
+    return [Experiment(table, method, measure, setting, source, method) for source in ("published", "searched")]
+
+
+def _result_tables() -> list[Experiment]:
+    """List tables clust (k known), ncd (k known), and ncd_k_est, final_table_nmi, final_table_ari (k estimated)."""
+    deep, both = protocols.deep, _published_and_searched
+    mended = deep("TabularNCD")
+    return [
+        Experiment("clust", "k-means", protocols.k_means),
+        Experiment("clust", "NCD k-means", protocols.ncd_k_means),
+        Experiment("clust", "SC", protocols.spectral),
+        *both("clust", "known", "NCD SC", protocols.ncd_spectral),
+        *(e for method in DEEP_METHODS for e in both("ncd", "known", method, deep(method))),
+        *(e for method in DEEP_METHODS for e in both("ncd_k_est", "estimated", method, deep(method))),
+        *both("ncd_k_est", "estimated", "NCD SC", protocols.ncd_spectral),
+        Experiment("ncd", TOP_K_AS_FRACTION, mended, "known", "searched", TOP_K_AS_FRACTION),
+        Experiment("ncd_k_est", TOP_K_AS_FRACTION, mended, "estimated", "searched", TOP_K_AS_FRACTION),
+    ]
+
+
+def _appendices() -> list[Experiment]:
+    """List tables clust_results_different_convergence, silhouette_results and pbn_sc."""
+    spectral = {"clusterer": "spectral", "sigma_rule": "authors"}
+    pbn, latent = protocols.deep("PBN"), protocols.indices_in_latent_space
+    indices = tuple(INDEX_NAMES.values())
+    return [
+        *(
+            Experiment(
+                "clust_results_different_convergence",
+                f"update {label} centroids on labeled and unlabeled data",
+                protocols.ncd_k_means,
+                change={"update": update, "on": "all"},
+            )
+            for label, update in (("novel only", "novel"), ("known and novel", "known_and_novel"))
+        ),
+        Experiment("silhouette_results", "indices", latent, "known", "published", "PBN", runs=3, rows=indices),
+        Experiment("silhouette_results", "features", protocols.silhouette_of_features, runs=3, rows=(FEATURES_METHOD,)),
+        Experiment("pbn_sc", "SC PBN default", pbn, "known", "published", "PBN", change=spectral | {"s_min": 0.6}),
+        Experiment("pbn_sc", FULL_OPT, pbn, "known", "searched", FULL_OPT, change=spectral),
+    ]
+
+
+def _scores_on_hidden_classes() -> list[Experiment]:
+    """Ask what is not in the paper: does the score on hidden classes tell the published values from ours, or luck."""
+    return [
+        Experiment("hidden_score", method, protocols.hidden_score(method), "known", source, method, datasets=SMALL)
+        for method in ("PBN", "Baseline")
+        for source in ("published", "searched")
+    ]
+
+
+def _other_splits() -> list[Experiment]:
+    """Split Letter and Census in other ways: the seeds of the paper's splits are not given."""
+    plain = {"k-means": protocols.k_means, "SC": protocols.spectral}
+    return [
+        Experiment(
+            f"{dataset}_splits",
+            method,
+            plain.get(method) or protocols.deep(method),
+            "known",
+            *(("published", method) if method in DEEP_METHODS else ("none", "")),
+            variant=f"split {seed}",
+            datasets=(dataset,),
+            runs=5,
+            problem=_other_split(seed),
+        )
+        for dataset, methods in (("letter", ("k-means", *DEEP_METHODS)), ("census", ("k-means", "SC", *DEEP_METHODS)))
+        for seed in range(1, 5)
+        for method in methods
     ]
 
 
 def _other_split(seed: int) -> Callable[[str], NCDProblem]:
-    return lambda name: load_dataset(name, random_state=seed)
+    return lambda name: ncdlib.load_dataset(name, random_state=seed)
+
+
+def _growing_share() -> list[Experiment]:
+    """List figure perf_wrt_share: more and more letters are novel."""
+    plain = {"NCD k-means": protocols.ncd_k_means, "NCD SC": protocols.ncd_spectral}
+    return [
+        Experiment(
+            "perf_wrt_share",
+            method,
+            plain.get(method) or protocols.deep(method),
+            "known",
+            *(("none", "") if method == "NCD k-means" else ("published", method)),
+            variant=f"{n_novel} novel, combination {combination}",
+            datasets=("letter",),
+            runs=1,
+            problem=share_problem(n_novel, combination),
+        )
+        for combination in range(N_COMBINATIONS)
+        for n_novel in N_SHARES
+        for method in (*plain, *DEEP_METHODS)
+    ]
 
 
 def share_problem(n_novel: int, combination: int) -> Callable[[str], NCDProblem]:
-    """Letter with a random combination of novel classes."""
+    """Draw Letter with a random combination of novel classes."""
 
     def make(name: str) -> NCDProblem:
         problem = load_problem(name)
@@ -160,133 +288,28 @@ def share_problem(n_novel: int, combination: int) -> Callable[[str], NCDProblem]
     return make
 
 
-def experiment_list() -> list[Experiment]:
-    """All experiments, in the order in which they are worth having."""
-    deep = protocols.deep
-    deep_methods = ("PBN", "Baseline", "TabularNCD")
-    experiments = [
-        # Table clust: the clustering algorithms, k known
-        Experiment("clust", "k-means", protocols.k_means),
-        Experiment("clust", "NCD k-means", protocols.ncd_k_means),
-        Experiment("clust", "SC", protocols.spectral),
-        *_two_origins("clust", "known", "NCD SC", protocols.ncd_spectral),
-        # Table ncd (k known) and Tables ncd_k_est, final_table_nmi, final_table_ari (k estimated)
-        *(e for method in deep_methods for e in _two_origins("ncd", "known", method, deep(method))),
-        *(e for method in deep_methods for e in _two_origins("ncd_k_est", "estimated", method, deep(method))),
-        *_two_origins("ncd_k_est", "estimated", "NCD SC", protocols.ncd_spectral),
-        Experiment("ncd", MENDED, deep("TabularNCD"), "known", "searched", MENDED),
-        Experiment("ncd_k_est", MENDED, deep("TabularNCD"), "estimated", "searched", MENDED),
-        # Table clust_results_different_convergence
-        *(
-            Experiment(
-                "clust_results_different_convergence",
-                f"update {label} centroids on labeled and unlabeled data",
-                protocols.ncd_k_means,
-                change={"update": update, "on": "all"},
-            )
-            for label, update in (("novel only", "novel"), ("known and novel", "known_and_novel"))
-        ),
-        # Table silhouette_results
-        Experiment(
-            "silhouette_results",
-            "indices",
-            protocols.indices_in_latent_space,
-            "known",
-            "published",
-            "PBN",
-            runs=3,
-        ),
-        Experiment("silhouette_results", "features", protocols.silhouette_of_features, runs=3),
-        # Table pbn_sc
-        Experiment(
-            "pbn_sc",
-            "SC PBN default",
-            deep("PBN"),
-            "known",
-            "published",
-            "PBN",
-            change={"clusterer": "spectral", "s_min": 0.6, "sigma_rule": "authors"},
-        ),
-        Experiment(
-            "pbn_sc",
-            FULL_OPT,
-            deep("PBN"),
-            "known",
-            "searched",
-            FULL_OPT,
-            change={"clusterer": "spectral", "sigma_rule": "authors"},
-        ),
-    ]
-    # Not in the paper: does the score on hidden classes tell the published hyperparameters from ours, or only luck?
-    for method in ("PBN", "Baseline"):
-        for origin in ("published", "searched"):
-            measure = protocols.hidden_score(method)
-            experiments.append(Experiment("hidden_score", method, measure, "known", origin, method, datasets=SMALL))
-    experiments += _unreported_choices()
-    # The splits of Letter and of Census depend on seeds that the paper does not give
-    deep_ones = tuple((m, deep(m)) for m in deep_methods)
-    for table, dataset, measures in (
-        ("letter_splits", "letter", (("k-means", protocols.k_means), *deep_ones)),
-        ("census_splits", "census", (("k-means", protocols.k_means), ("SC", protocols.spectral), *deep_ones)),
-    ):
-        for seed in range(1, 5):
-            for method, measure in measures:
-                origin = ("published", method) if method in deep_methods else ("none", "")
-                experiments.append(
-                    Experiment(
-                        table,
-                        method,
-                        measure,
-                        "known",
-                        *origin,
-                        variant=f"split {seed}",
-                        datasets=(dataset,),
-                        runs=5,
-                        problem=_other_split(seed),
-                    )
-                )
-    # Figure perf_wrt_share
-    for combination in range(N_COMBINATIONS):
-        for n_novel in N_SHARES:
-            for method, measure in (
-                ("NCD k-means", protocols.ncd_k_means),
-                ("NCD SC", protocols.ncd_spectral),
-                *((m, deep(m)) for m in deep_methods),
-            ):
-                origin = ("none", "") if method == "NCD k-means" else ("published", method)
-                experiments.append(
-                    Experiment(
-                        "perf_wrt_share",
-                        method,
-                        measure,
-                        "known",
-                        *origin,
-                        variant=f"{n_novel} novel, combination {combination}",
-                        datasets=("letter",),
-                        runs=1,
-                        problem=share_problem(n_novel, combination),
-                    )
-                )
-    return experiments
-
-
 def _unreported_choices() -> list[Experiment]:
-    """Each choice that the paper's text leaves open, changed alone."""
+    """Change each choice that the paper's text leaves open, alone."""
     deep = protocols.deep
 
     def choice(
-        method: str, label: str, measure: Callable, origin: str = "published", setting: str = "known", **change: Any
+        method: str,
+        label: str,
+        measure: Callable,
+        params_from: str = "published",
+        setting: str = "known",
+        **change: Any,
     ) -> Experiment:
-        name, tuned_as = f"{method}: {label}", "" if origin == "none" else method
-        datasets = SMALL if method in protocols.ESTIMATORS else DATASETS
-        return Experiment("choices", name, measure, setting, origin, tuned_as, change, datasets=datasets)
+        name, tuned_as = f"{method}: {label}", "" if params_from == "none" else method
+        datasets = SMALL if method in DEEP_METHODS else DATASETS
+        return Experiment("choices", name, measure, setting, params_from, tuned_as, change, datasets=datasets)
 
     return [
-        choice("k-means", "chosen by unsquared distance", protocols.k_means_chosen_by_distance, origin="none"),
-        choice("NCD k-means", "drawn by squared distance", protocols.ncd_k_means, origin="none", draw_power=2),
-        choice("NCD k-means", "chosen by inertia", protocols.ncd_k_means, origin="none", selection="inertia"),
-        choice("SC", "sigma as in the text", protocols.spectral, origin="none", sigma_rule="paper"),
-        choice("SC", "embedding of scikit-learn", protocols.spectral_of_scikit_learn, origin="none"),
+        choice("k-means", "chosen by unsquared distance", protocols.k_means_chosen_by_distance, params_from="none"),
+        choice("NCD k-means", "drawn by squared distance", protocols.ncd_k_means, params_from="none", draw_power=2),
+        choice("NCD k-means", "chosen by inertia", protocols.ncd_k_means, params_from="none", selection="inertia"),
+        choice("SC", "sigma as in the text", protocols.spectral, params_from="none", sigma_rule="paper"),
+        choice("SC", "embedding of scikit-learn", protocols.spectral_of_scikit_learn, params_from="none"),
         choice("NCD SC", "sigma as in the text", protocols.ncd_spectral, sigma_rule="paper"),
         choice(
             "NCD SC",
@@ -303,7 +326,7 @@ def _unreported_choices() -> list[Experiment]:
             FULL_OPT,
             "clusters of the train rows",
             deep("PBN", clusters_of="train rows"),
-            origin="searched",
+            params_from="searched",
             clusterer="spectral",
             sigma_rule="authors",
         ),
@@ -317,11 +340,11 @@ def _unreported_choices() -> list[Experiment]:
 
 
 def params_of(experiment: Experiment, dataset: str, searched: Callable[[str, str, str], dict | None]) -> dict | None:
-    """The hyperparameters of an experiment on a data set; None where its search is not finished."""
+    """Return the hyperparameters of an experiment on a data set; None where its search is not finished."""
     params: dict[str, Any] | None = {}
-    if experiment.origin == "published":
+    if experiment.params_from == "published":
         params = published_params(experiment.tuned_as, experiment.setting, dataset)
-    elif experiment.origin == "searched":
+    elif experiment.params_from == "searched":
         params = searched(experiment.tuned_as, dataset, experiment.setting)
         if params is None:
             return None

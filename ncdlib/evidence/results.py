@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import ncdlib
+from ncdlib._io.files import file_state
 from ncdlib._io.row_store import RowStore
 from ncdlib.evidence.experiments import NCD_SC, SEARCH_TRIALS, Search, trained_for_one_setting
+from ncdlib.evidence.paper import FEATURES_METHOD
 
-RUN_KEY = ("table", "dataset", "method", "setting", "origin", "variant", "seed")
+RUN_KEY = ("table", "dataset", "method", "setting", "params_from", "variant", "seed")
 SCORES = ("acc", "nmi", "ari", "k", "seconds")
 RUN_COLUMNS = (*RUN_KEY[:2], "source", *RUN_KEY[2:], *SCORES, "params", "ncdlib", "torch", "scikit-learn")
 
 
 def results_folder(folder: str | os.PathLike | None = None) -> Path:
-    """The folder of the measurements: as given, else $NCDLIB_RESULTS, else ``results/`` of the source tree or here."""
+    """Return the folder of the measurements.
+
+    As given, else $NCDLIB_RESULTS, else ``results/`` of the source tree or of the working folder.
+    """
     if folder is not None:
         return Path(folder)
     if os.environ.get("NCDLIB_RESULTS"):
@@ -29,11 +35,12 @@ def results_folder(folder: str | os.PathLike | None = None) -> Path:
 
 
 def run_store(folder: str | os.PathLike | None = None) -> RowStore:
+    """Return the store of all runs."""
     return RowStore(results_folder(folder) / "runs.csv", RUN_KEY)
 
 
 def load_results(folder: str | os.PathLike | None = None) -> pd.DataFrame:
-    """All runs measured so far, one row each: where it belongs, its scores, and its provenance.
+    """Return all runs measured so far, one row each: where it belongs, its scores, and its provenance.
 
     Examples
     --------
@@ -42,22 +49,31 @@ def load_results(folder: str | os.PathLike | None = None) -> pd.DataFrame:
     >>> {"table", "dataset", "source", "method", "seed", "acc", "ncdlib"} <= set(runs.columns)
     True
     """
-    runs = run_store(folder).rows()
+    path = run_store(folder).path
+    return _read_runs(path, file_state(path)).copy()
+
+
+@lru_cache(maxsize=8)
+def _read_runs(path: Path, state: tuple[int, ...] | None) -> pd.DataFrame:
+    """Read a file of runs, once in each state of the file."""
+    runs = RowStore(path, RUN_KEY).rows()
     if missing := set(RUN_KEY) - set(runs.columns):
-        raise ValueError(f"{run_store(folder).path} holds no measurements: it has no column {min(missing)!r}")
+        raise ValueError(f"{path} holds no measurements: it has no column {min(missing)!r}")
     runs = runs.reindex(columns=list(RUN_COLUMNS))
     runs = runs.astype(dict.fromkeys(SCORES, float))
     return runs.assign(variant=runs["variant"].astype(object).fillna(""))
 
 
 def search_path(search: Search, folder: str | os.PathLike | None = None) -> Path:
+    """Return the file of a search's trainings."""
     return results_folder(folder) / "search" / search.file_name
 
 
 def load_trials(search: Search, folder: str | os.PathLike | None = None) -> pd.DataFrame:
-    """The finished trials of a search: params, and the mean score over all folds in each setting, NaN if one failed.
+    """Return the finished trials of a search: params, and the mean score over all folds in each setting.
 
-    Columns: trial, params (dict), score_known, score_estimated, folds_known, folds_estimated, n_clusters.
+    A mean is NaN if a fold failed. Columns: trial, params (dict), score_known, score_estimated, folds_known,
+    folds_estimated, n_clusters.
 
     Examples
     --------
@@ -68,39 +84,43 @@ def load_trials(search: Search, folder: str | os.PathLike | None = None) -> pd.D
     True
     """
     path = search_path(search, folder)
-    columns = [
-        "trial",
-        "params",
-        "score_known",
-        "score_estimated",
-        "folds_known",
-        "folds_estimated",
-        "n_clusters",
-    ]
-    if not path.is_file():
-        return pd.DataFrame(columns=columns)
-    rows = RowStore(path, ("trial", "fold")).rows().sort_values(["trial", "fold"])
     # Not what is on the disk: a search that was stopped after its first fold has no complete trial.
     n_folds = 1 if search.method == NCD_SC else ncdlib.DATASETS[search.dataset].n_splits
+    trials = _read_trials(path, file_state(path), n_folds)
+    return trials.assign(params=trials["params"].map(json.loads).astype(object))
+
+
+@lru_cache(maxsize=256)
+def _read_trials(path: Path, state: tuple[int, ...] | None, n_folds: int) -> pd.DataFrame:
+    """Read the finished trials of a search, once in each state of its file; their params as JSON."""
+    columns = ["trial", "params", "score_known", "score_estimated", "folds_known", "folds_estimated", "n_clusters"]
+    if state is None:
+        return pd.DataFrame(columns=columns)
+    rows = RowStore(path, ("trial", "fold")).rows().sort_values(["trial", "fold"])
+    rows = rows.rename(
+        columns={"ari_known": "score_known", "ari_estimated": "score_estimated"}
+    )  # as newer files have it
+    scores = rows[["score_known", "score_estimated", "n_clusters"]].astype(float)
     trials: list[dict[str, Any]] = []
-    for number, folds in rows.groupby("trial"):
+    for number, folds in scores.groupby(rows["trial"]):
         if len(folds) == n_folds:
+            known, estimated = folds["score_known"], folds["score_estimated"]
             trials.append(
                 {
                     "trial": number,
-                    "params": json.loads(folds["params"].iloc[0]),
-                    "score_known": folds["score_known"].astype(float).mean(skipna=False),
-                    "score_estimated": folds["score_estimated"].astype(float).mean(skipna=False),
-                    "folds_known": folds["score_known"].astype(float).tolist(),
-                    "folds_estimated": folds["score_estimated"].astype(float).tolist(),
-                    "n_clusters": folds["n_clusters"].astype(float).tolist(),
+                    "params": rows.loc[folds.index[0], "params"],
+                    "score_known": known.mean(skipna=False),
+                    "score_estimated": estimated.mean(skipna=False),
+                    "folds_known": known.tolist(),
+                    "folds_estimated": estimated.tolist(),
+                    "n_clusters": folds["n_clusters"].tolist(),
                 }
             )
     return pd.DataFrame(trials, columns=columns)
 
 
 def search_for(method: str, dataset: str, setting: str, runs: pd.DataFrame) -> Search | None:
-    """The search that tunes a method for a setting; None while it can not be told.
+    """Return the search that tunes a method for a setting; None while it cannot be told.
 
     PBN and Baseline are trained once for both settings. TabularNCD is trained for a number of clusters: where the
     estimate from the features is the true number, the two settings are the same search.
@@ -116,13 +136,10 @@ def search_for(method: str, dataset: str, setting: str, runs: pd.DataFrame) -> S
     return Search(method, dataset, "known" if same else "estimated")
 
 
-FEATURES_METHOD = "Silhouette (original feature space)"
-
-
 def best_params(
     method: str, dataset: str, setting: str, folder: str | os.PathLike | None = None
 ) -> dict[str, Any] | None:
-    """The hyperparameters a finished search found best on hidden classes; None while it is not finished.
+    """Return the hyperparameters that a finished search found best on hidden classes; None while it is not finished.
 
     Examples
     --------

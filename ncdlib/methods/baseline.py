@@ -1,4 +1,4 @@
-"""The baseline of Section 6.1: a classifier of the known classes, whose last hidden layer is clustered."""
+"""The baseline of Section 7.1: a classifier of the known classes, whose last hidden layer is clustered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ncdlib.clustering.embedding import S_MIN
 from ncdlib.methods import engine
 from ncdlib.methods.deep import Loss, ProjectionNCD
 
@@ -77,7 +78,7 @@ class Baseline(ProjectionNCD):
         epochs: int = 200,
         batch_size: int = 512,
         clusterer: str = "kmeans",
-        s_min: float = 0.6,
+        s_min: float = S_MIN,
         n_components: int | None = None,
         sigma_rule: str = "paper",
         normalize_latent: bool = False,

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from torch import Tensor
 from tqdm import tqdm
 
-from ncdlib._io.checks import check_n_clusters, encode_labels
+from ncdlib._io.checks import check_n_clusters, check_number, encode_labels
 from ncdlib.clustering.validity import KEstimate, estimate_n_clusters
 from ncdlib.methods import engine
 from ncdlib.methods.base import NCDEstimator
@@ -58,34 +58,34 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
     # -- what each method defines ---------------------------------------------------------------------------------
 
     def _heads(self, models: Sequence[Self], n_features: int) -> list[engine.Mlp]:
-        """The chains that follow the encoder."""
+        """Return the chains that follow the encoder."""
         raise TypeError(f"{type(self).__name__} must define its heads")
 
     def _loss(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> Loss:
-        """A function from a batch to the losses of all models, each (K,)."""
+        """Return a function from a batch to the losses of all models, each (K,)."""
         raise TypeError(f"{type(self).__name__} must define its loss")
 
     def _phases(self, models: Sequence[Self], stack: engine.Stack, dropout: engine.Dropout) -> list[tuple[Loss, int]]:
-        """The losses to minimise one after the other, and for how many epochs; the last one's history is kept."""
+        """Return the losses to minimise one after the other, each with its epochs; the history of the last is kept."""
         return [(self._loss(models, stack, dropout), self.epochs)]
 
     @property
     def _n_epochs(self) -> int:
-        """Epochs of all phases together."""
+        """The number of epochs of all phases together."""
         return self.epochs
 
     def _training_rows(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows the network is trained on."""
+        """Tell which rows the network is trained on."""
         return np.ones(len(codes), dtype=bool)
 
     def _before_training(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64]) -> None:
-        """What must be known of the data before the networks are built."""
+        """Learn from the data what the networks need before they are built."""
 
     # -- hyperparameters ------------------------------------------------------------------------------------------
 
     @classmethod
     def search_space(cls, n_features: int) -> dict[str, Any]:
-        """Distributions of the hyperparameters searched in the paper's appendix, for data with `n_features` columns."""
+        """Return distributions of the hyperparameters that the paper searches, for data with `n_features` columns."""
         return {
             "latent_dim": stats.randint(5, max(n_features, 5) + 1),
             "lr": stats.loguniform(1e-4, 1e-1),
@@ -93,33 +93,12 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         }
 
     def _check_hyperparameters(self) -> None:
-        self._check_number("latent_dim", 1, np.inf, integer=True, optional=True)
-        self._check_number("lr", 0, np.inf, open_left=True)
-        self._check_number("dropout", 0, 1, open_right=True)
-        self._check_number("epochs", 1, np.inf, integer=True)
-        self._check_number("batch_size", 2, np.inf, integer=True)
-
-    def _check_number(
-        self,
-        name: str,
-        low: float,
-        high: float,
-        *,
-        integer: bool = False,
-        optional: bool = False,
-        open_left: bool = False,
-        open_right: bool = False,
-    ) -> None:
-        value = getattr(self, name)
-        if value is None and optional:
-            return
-        kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-        inside = isinstance(value, kinds) and not isinstance(value, bool)
-        inside = inside and (value > low if open_left else value >= low)
-        inside = inside and (value < high if open_right or np.isinf(high) else value <= high)
-        if not inside:
-            interval = f"{'(' if open_left else '['}{low}, {high}{')' if open_right or np.isinf(high) else ']'}"
-            raise ValueError(f"{name} must be {'an integer' if integer else 'a number'} in {interval}, got {value!r}")
+        if self.latent_dim is not None:
+            check_number("latent_dim", self.latent_dim, "[1, inf)", integer=True)
+        check_number("lr", self.lr, "(0, inf)")
+        check_number("dropout", self.dropout, "[0, 1)")
+        check_number("epochs", self.epochs, "[1, inf)", integer=True)
+        check_number("batch_size", self.batch_size, "[2, inf)", integer=True)
 
     # -- fitting --------------------------------------------------------------------------------------------------
 
@@ -166,9 +145,9 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
 
         Notes
         -----
-        A model does not depend on who else is trained with it, but for rounding: products of another size are summed
-        in another order. After a few epochs the difference is in the last digits; over hundreds of them it grows, as
-        that between two machines does, and a row at the edge may fall into another cluster.
+        A model does not depend on which others are trained with it, except for rounding: products of another size are
+        summed in another order. After a few epochs the difference is in the last digits; over hundreds of epochs it
+        grows, as between two machines, and a row at the edge may fall into another cluster.
         """
         if isinstance(params, Mapping):
             raise ValueError("fit_many takes a list of hyperparameter sets, got a single one")
@@ -183,6 +162,8 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         for name in sorted(names.intersection(self._shared)):
             raise ValueError(f"{name} must be the same for all models of fit_many: set it on the estimator itself")
         models = [clone(self).set_params(**p, random_state=seed) for p, seed in zip(params, random_states, strict=True)]
+        for model in models:
+            model.min_known_classes = self.min_known_classes
         if models:
             self._fit_models(models, X, y, fit_clusters=fit_clusters)
         return models
@@ -234,7 +215,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
                 model._fit_clusters(X32, codes)
 
     def stack_size(self, n_features: int) -> int:
-        """How many networks `fit_many` trains at once on data with `n_features` columns."""
+        """Return how many networks `fit_many` trains at once on data with `n_features` columns."""
         units = 4 * n_features  # encoder and decoder: 2 * (3/4 + 1/2) and the latent and output layers
         return int(np.clip(FLOATS_IN_A_STACK // (units * self.batch_size), 1, 20))
 
@@ -278,7 +259,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         return engine.apply(self.weights_, "encoder", X)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Project rows into the latent space (as it is clustered: not normalised)."""
+        """Project rows into the latent space, as it is clustered: not normalised."""
         # In double precision: some processors round the last rows of a product differently, and where a row stands
         # among others must not matter.
         return engine.apply(self.weights_, "encoder", self._check_new(X), np.float64).astype(np.float32)
@@ -289,7 +270,7 @@ class DeepNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator):
         return tags
 
     def score_known(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Accuracy of the classifier of the known classes on rows of known classes."""
+        """Return the accuracy of the classifier of the known classes on rows of known classes."""
         X = self._check_new(X)
         codes, classes = encode_labels(y)
         check_consistent_length(X, codes)

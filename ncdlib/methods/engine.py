@@ -11,8 +11,8 @@ make that simple and fast:
   that start at zero. Zero rows of the latent meet zero columns of the next layer, so both have zero gradients and stay
   zero: padding needs no mask.
 
-Every random number of network k comes from its own generator: who else is in the stack makes no difference to it, but
-for the order in which products are summed.
+Every random number of network k comes from its own generator: which others are in the stack makes no difference to it,
+except for the order in which products are summed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WEIGHT_DECAY = 0.01
 
 @dataclass(frozen=True)
 class Mlp:
-    """A chain of linear layers with ReLU, batch normalisation and dropout between them (Section 6.1).
+    """A chain of linear layers with ReLU, batch normalisation and dropout between them (Section 7.1).
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Mlp:
 
 
 def hidden_widths(n_features: int) -> tuple[int, int]:
-    """Units of the encoder's two hidden layers: 3/4 and 1/2 of the number of features."""
+    """Return the units of the encoder's two hidden layers: 3/4 and 1/2 of the number of features."""
     # NOTE[DIFF] No fewer than 8, which the paper's data sets (16 features and more) never are: in a layer of one or two
     # units ReLU may switch all of them off, and every row becomes the same.
     return max(8, 3 * n_features // 4), max(8, n_features // 2)
@@ -110,7 +110,7 @@ class Stack:
 
     @torch.no_grad()
     def _initialise(self) -> None:
-        """Weights and biases uniform in +-1/sqrt(inputs), as torch.nn.Linear; batch norm starts as the identity."""
+        """Draw weights and biases in +-1/sqrt(inputs), as torch.nn.Linear; start batch norm as the identity."""
         for mlp in self.mlps.values():
             for i in range(mlp.n_layers):
                 for k, rng in enumerate(self.rngs):
@@ -130,9 +130,9 @@ class Stack:
         self.adamw_views = [[[buffer[k]] for buffer in buffers] for k in range(self.n_models)]
 
     def draw_noise(self, n_values: int, networks: Sequence[int] | None = None) -> Tensor:
-        """(K, n_values) uniform 16-bit integers, each network's from its own generator.
+        """Draw (K, n_values) uniform 16-bit integers, each network's from its own generator.
 
-        If `networks` are given, only these draw: the rows of the others hold anything.
+        If `networks` are given, only these draw; the rows of the others may hold anything.
         """
         words = -(-n_values // 4)  # four 16-bit numbers in a 64-bit word
         noise = np.empty((self.n_models, words), dtype=np.uint64)
@@ -141,7 +141,7 @@ class Stack:
         return torch.from_numpy(noise.view(np.int16))[:, :n_values].to(self.device)
 
     def adamw_step(self, loss: Tensor, lr: Sequence[float]) -> None:
-        """One AdamW step on all networks; `loss` is the sum of their losses."""
+        """Take one AdamW step with all networks; `loss` is the sum of their losses."""
         gradients = torch.autograd.grad(loss, list(self.parameters.values()), materialize_grads=True)
         for view, gradient in zip(self.gradient_of.values(), gradients, strict=True):
             view.copy_(gradient)
@@ -162,7 +162,7 @@ class Stack:
             )
 
     def extract(self, k: int) -> dict[str, NDArray[np.float32]]:
-        """Network k alone, without padding, as NumPy arrays."""
+        """Return network k alone, without padding, as NumPy arrays."""
         weights: dict[str, NDArray[np.float32]] = {}
         for mlp in self.mlps.values():
             for i in range(mlp.n_layers):
@@ -181,7 +181,7 @@ class Stack:
 
 
 def _by_layer(tensors: Sequence) -> list[Sequence]:
-    """Four tensors a layer; the last layer may have fewer."""
+    """Group four tensors per layer; the last layer may have fewer."""
     return [tensors[i : i + 4] for i in range(0, len(tensors), 4)]
 
 
@@ -269,7 +269,7 @@ class Dropout:
         self.factor = (1 / (1 - rates)).float()[:, None].to(device)
 
     def masks(self, stack: Stack, units: Sequence[int], n_rows: int) -> Iterator[Tensor | None]:
-        """One mask (0, or 1 / (1 - rate)) for each layer with the given number of units."""
+        """Yield one mask (0, or 1 / (1 - rate)) for each layer with the given number of units."""
         if not self.active:
             yield from (None for _ in units)
             return
@@ -367,7 +367,7 @@ def make_batches(
     device: torch.device,
     shuffle_seed: int = 0,
 ) -> list[Batch]:
-    """Consecutive slices of the shuffled rows.
+    """Cut the shuffled rows into consecutive batches.
 
     The order does not depend on the models' seeds, so that models with different seeds can share batches.
     """
@@ -416,7 +416,7 @@ def train(
 
 
 def apply(weights: dict[str, NDArray[np.float32]], name: str, X: NDArray, dtype: DTypeLike = np.float32) -> NDArray:
-    """A trained chain on new rows (rows, features), with the running statistics: no dropout, no torch."""
+    """Pass new rows (rows, features) through a trained chain, with the running statistics: no dropout, no torch."""
     h = np.ascontiguousarray(X, dtype=np.float32).astype(dtype, copy=False)
     i = 0
     while f"{name}.{i}.weight" in weights:

@@ -2,133 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
-from ncdlib._io.checks import check_positive
+from ncdlib.clustering.kernels import (
+    Selection,
+    check_k_means_options,
+    draw_centroids,
+    k_means_from,
+    nearest_centroid,
+)
 from ncdlib.clustering.validity import estimate_n_clusters
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.problem import UNLABELED
-
-Selection = Literal["inertia", "distance"]
-LARGEST_POWER = 100  # beyond it, all but the farthest row have no chance; and powers overflow
-
-
-def check_k_means_options(selection: str, draw_power: float, n_init: int, max_iter: int = 1, tol: float = 0.0) -> None:
-    """Raise a ValueError that says what to do, if an option of k-means is out of range."""
-    if selection not in ("inertia", "distance"):
-        raise ValueError(f"selection must be 'inertia' or 'distance', got {selection!r}")
-    if not isinstance(draw_power, Real) or not 0 <= draw_power <= LARGEST_POWER:
-        raise ValueError(f"draw_power must be a number from 0 to {LARGEST_POWER}, got {draw_power!r}")
-    if not isinstance(tol, Real) or not 0 <= tol < np.inf:
-        raise ValueError(f"tol must be a number not below 0, got {tol!r}")
-    check_positive(n_init=n_init, max_iter=max_iter)
-
-
-def draw_centroids(
-    X: NDArray,
-    n_centroids: int,
-    *,
-    power: float,
-    n_draws: int,
-    rng: np.random.RandomState,
-    known: NDArray | None = None,
-) -> NDArray:
-    """Draw rows of X one by one, each with probability proportional to a power of its distance to the nearest so far.
-
-    The centroids `known` are there from the start. Without them, the first row is drawn uniformly.
-
-    Returns
-    -------
-    array of shape (n_draws, n_centroids, n_features)
-    """
-    mean = X.mean(axis=0)  # distances below lose no digits to a large mean
-    rows = X - mean
-    norms = row_norms(rows, squared=True)
-    doubled = 2 * rows.T
-    if known is None:
-        nearest = np.ones((n_draws, len(X)))
-    else:
-        nearest = euclidean_distances(rows, known - mean, X_norm_squared=norms, squared=True).min(axis=1)
-        nearest = np.tile(nearest, (n_draws, 1))  # squared distance to the nearest centroid so far
-    drawn = np.empty((n_draws, n_centroids), dtype=np.intp)
-    for j in range(n_centroids):
-        weights = np.where(nearest > 0, nearest ** (power / 2), 0)  # a row that is drawn is not drawn again
-        cumulated = weights.cumsum(axis=1, dtype=np.float64)
-        # No row is left away from all centroids (duplicates): draw any.
-        cumulated[cumulated[:, -1] == 0] = np.arange(1, len(X) + 1)
-        ticket = rng.uniform(size=n_draws) * cumulated[:, -1]
-        found = [np.searchsorted(c, t, side="right") for c, t in zip(cumulated, ticket, strict=True)]
-        drawn[:, j] = new = np.minimum(found, len(X) - 1)  # a ticket may round up to the total
-        to_new = np.maximum(norms[new, None] + norms - rows[new] @ doubled, 0)
-        nearest = to_new if known is None and j == 0 else np.minimum(nearest, to_new)
-        nearest[np.arange(n_draws), new] = 0
-    return X[drawn]
-
-
-def k_means_from(
-    X: NDArray, starts: NDArray, *, selection: Selection = "inertia", max_iter: int = 300, tol: float = 1e-4
-) -> tuple[KMeans, int]:
-    """Run k-means from several starts, and keep the best.
-
-    All starts converge in single precision, for speed; scikit-learn's KMeans finishes the best one.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-    starts : array of shape (n_starts, n_clusters, n_features)
-    selection : {"inertia", "distance"}
-        What the best has least of: the sum of squared distances of the rows to their centroids, or of distances.
-    max_iter, tol : as in KMeans
-
-    Returns
-    -------
-    run : fitted KMeans; its ``n_iter_`` counts all iterations.
-    best : position of the best start.
-    """
-    mean = X.mean(axis=0)
-    rows = X - mean
-    scale = np.abs(rows).max() or 1.0
-    rows = (rows / scale).astype(np.float32)
-    norms = row_norms(rows, squared=True)
-    tolerance = tol * rows.var(axis=0).mean()
-    # A row between two centroids goes to the first, not to both. As single precision itself, it blurs clusters that are
-    # smaller than a few thousandths of the extent of all rows.
-    tie_break = np.arange(starts.shape[1], dtype=np.float32)[:, None] * norms.max() * np.float32(1e-7)
-    best_score = np.inf
-    for i, centers in enumerate(((starts - mean) / scale).astype(np.float32)):
-        iterations, shift = 0, np.inf
-        while shift > tolerance and iterations < max_iter:
-            closeness = centers @ rows.T - (row_norms(centers, squared=True)[:, None] / 2 + tie_break)  # (k, n)
-            highest = closeness.max(axis=0)
-            members = (closeness == highest).astype(np.float32)
-            sizes = members.sum(axis=1, keepdims=True)
-            moved = np.divide(members @ rows, sizes, out=centers.copy(), where=sizes > 0)
-            shift = np.sum((moved - centers) ** 2)
-            centers = moved
-            iterations += 1
-        squared = np.maximum(norms - 2 * highest, 0)
-        score = np.sum(squared if selection == "inertia" else np.sqrt(squared), dtype=np.float64)
-        if score < best_score:
-            best_score, best, best_centers, n_iter = score, i, centers, iterations
-    start = (best_centers * scale + mean).astype(X.dtype)
-    run = KMeans(len(start), init=start, n_init=1, max_iter=max_iter, tol=tol).fit(X)
-    run.n_iter_ += n_iter
-    return run, best
-
-
-def nearest_centroid(X: NDArray, centroids: NDArray) -> NDArray[np.int64]:
-    """Position of the nearest centroid of each row."""
-    origin = centroids.mean(axis=0)  # distances lose no digits to a large mean
-    return pairwise_distances_argmin(X - origin, centroids - origin)
 
 
 class NCDKMeans(NCDEstimator):

@@ -10,6 +10,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from ncdlib._io.checks import check_number
+from ncdlib.clustering.embedding import S_MIN
 from ncdlib.methods import engine
 from ncdlib.methods.deep import DeepNCD, Loss, ProjectionNCD
 
@@ -85,7 +87,7 @@ class PBN(ProjectionNCD):
         epochs: int = 200,
         batch_size: int = 512,
         clusterer: str = "kmeans",
-        s_min: float = 0.6,
+        s_min: float = S_MIN,
         n_components: int | None = None,
         sigma_rule: str = "paper",
         reconstruction: str = "sum",
@@ -115,12 +117,12 @@ class PBN(ProjectionNCD):
 
     @classmethod
     def search_space(cls, n_features: int) -> dict[str, Any]:
-        """Distributions of the four hyperparameters searched in the paper's appendix."""
+        """Return distributions of the four hyperparameters searched in the paper's appendix."""
         return super().search_space(n_features) | {"w": stats.uniform(0, 1)}
 
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
-        self._check_number("w", 0, 1)
+        check_number("w", self.w, "[0, 1]")
         if self.reconstruction not in ("sum", "mean"):
             raise ValueError(f"reconstruction must be 'sum' or 'mean', got {self.reconstruction!r}")
 

@@ -1,4 +1,4 @@
-"""TabularNCD, the method of Troisemaine et al. (2022), as the paper compares with it (Section 6.1)."""
+"""TabularNCD, the method of Troisemaine et al. (2022), as the paper compares with it (Section 7.1)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scipy import stats
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
+from ncdlib._io.checks import check_number
 from ncdlib.clustering.validity import estimate_n_clusters
 from ncdlib.methods import engine
 from ncdlib.methods.deep import DeepNCD, Loss
@@ -127,7 +128,7 @@ class TabularNCD(DeepNCD):
 
     @classmethod
     def search_space(cls, n_features: int) -> dict[str, Any]:
-        """Distributions of the seven hyperparameters searched in the paper's appendix, with top_k a true fraction.
+        """Return distributions of the hyperparameters searched in the paper's appendix, with top_k a true fraction.
 
         For the authors' unit, replace ``top_k`` by ``scipy.stats.uniform(0, 0.01)``.
         """
@@ -142,10 +143,10 @@ class TabularNCD(DeepNCD):
 
     def _check_hyperparameters(self) -> None:
         super()._check_hyperparameters()
-        self._check_number("k_neighbors", 1, MAX_NEIGHBORS, integer=True)
-        self._check_number("pretrain_epochs", 0, np.inf, integer=True)
+        check_number("k_neighbors", self.k_neighbors, f"[1, {MAX_NEIGHBORS}]", integer=True)
+        check_number("pretrain_epochs", self.pretrain_epochs, "[0, inf)", integer=True)
         for name in ("top_k", "w1", "w2"):
-            self._check_number(name, 0, 1)
+            check_number(name, getattr(self, name), "[0, 1]")
 
     def _before_training(self, models: Sequence[Self], X: NDArray, codes: NDArray[np.int64]) -> None:
         estimates: dict[str, int] = {}  # models that ask for the same index share its estimate
@@ -289,7 +290,7 @@ class TabularBatch(engine.Batch):
 
 
 def with_nearest_rows(batches: Sequence[engine.Batch], X: NDArray) -> list[tuple[engine.Batch, NDArray[np.int64]]]:
-    """Each row's most cosine-similar rows of its own side, among its batch and the queue of the latest rows.
+    """Find each row's most cosine-similar rows of its own side, in its batch and the queue of the latest rows.
 
     The batches repeat, so from the second epoch on the queue holds the same rows each time a batch comes round: one
     table serves all epochs and all models. (Batches that are new in every epoch get a table each, as if they had come
@@ -315,7 +316,7 @@ def with_nearest_rows(batches: Sequence[engine.Batch], X: NDArray) -> list[tuple
 
 
 def make_views(batch: TabularBatch, stack: engine.Stack, k_neighbors: Tensor) -> Tensor:
-    """Each row moved a random fraction of the way to one of its nearest rows: (K, features, rows)."""
+    """Move each row a random fraction of the way to one of its nearest rows: (K, features, rows)."""
     n_rows = len(batch.rows_first)
     uniform = (stack.draw_noise(2 * n_rows).int() + 2**15).view(stack.n_models, 2, n_rows)  # integers below 2**16
     choice = (uniform[:, 0] * k_neighbors[:, None]) >> 16
@@ -325,7 +326,7 @@ def make_views(batch: TabularBatch, stack: engine.Stack, k_neighbors: Tensor) ->
 
 
 def self_supervised_loss(stack: engine.Stack, dropout: engine.Dropout) -> Loss:
-    """Pre-training: tell which features of a row were replaced by those of other rows, and what they were."""
+    """Return the loss of the pre-training: tell which features of a row were replaced, and what they were."""
 
     def loss(batch: engine.Batch) -> dict[str, Tensor]:
         corrupted = corrupt(batch.x, stack)
@@ -342,7 +343,7 @@ def self_supervised_loss(stack: engine.Stack, dropout: engine.Dropout) -> Loss:
 
 
 def corrupt(x: Tensor, stack: engine.Stack) -> Tensor:
-    """Some features of each row replaced by those of other rows: (features, rows) -> (K, features, rows)."""
+    """Replace some features of each row by those of other rows: (features, rows) -> (K, features, rows)."""
     uniform = (stack.draw_noise(2 * x.numel()).int() + 2**15).view(stack.n_models, 2, *x.shape)  # integers below 2**16
     donor = (uniform[:, 0].long() * x.shape[1]) >> 16
     x = x.expand_as(donor)
@@ -350,7 +351,7 @@ def corrupt(x: Tensor, stack: engine.Stack) -> Tensor:
 
 
 def pseudo_labels(unit_z: Tensor, top_k: float) -> Tensor:
-    """1 where one row is among the other's top_k most similar, else 0: unit (latent, rows) -> (rows, rows)."""
+    """Return 1 where one row is among the other's top_k most similar, else 0: unit (latent, rows) -> (rows, rows)."""
     similarity = unit_z.T @ unit_z
     # NOTE[DIFF]: a row is not its own neighbour; in the authors' code it may be, where all others point away from it.
     similarity.fill_diagonal_(-torch.inf)
@@ -366,7 +367,7 @@ def pseudo_labels(unit_z: Tensor, top_k: float) -> Tensor:
 
 
 class PairLoss(torch.autograd.Function):
-    """Mean binary cross-entropy over all pairs of different rows: are they in one cluster, as the pseudo-labels say?
+    """Mean binary cross-entropy over all pairs of different rows, in one cluster or not as the pseudo-labels say.
 
     From the cluster probabilities p (K, clusters, rows) and the latent z (K, latent, rows) to (K,). One network after
     the other, the gradient on the way: one (rows, rows) matrix stays in the processor's cache, K of them do not.

@@ -8,7 +8,7 @@ import math
 from collections.abc import Container, Iterable
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -184,5 +184,10 @@ def _search(found: Discovery) -> str:
     values = [[name, f"{v:.4g}" if isinstance(v, float) else str(v)] for name, v in search.best_params_.items()]
     return f"""<h2>The search</h2>
 <p>{count(search.n_iter, "hyperparameter set", "hyperparameter sets")} in {search.n_splits_} folds that hide known
-classes. The best one tells hidden classes apart with {escape(search.scoring.upper())} = {search.best_score_:.2f}.</p>
+classes. The best one tells hidden classes apart with {_score_name(search.scoring_)} = {search.best_score_:.2f}.</p>
 {_table(["hyperparameter", "value"], values)}"""
+
+
+def _score_name(scoring: Any) -> str:
+    """ARI, also where the hidden rows are clustered alone, or the name of a user's own function."""
+    return scoring.split("_")[0].upper() if isinstance(scoring, str) else escape(getattr(scoring, "__name__", "score"))
