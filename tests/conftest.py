@@ -75,7 +75,7 @@ NEEDS = {
 
 # Files, or tests in them: those that start processes, train until something is learned, or read millions of rows.
 SLOW = (
-    "test_bad_data.py::test_a_long_file",
+    "test_discover_command.py::test_a_long_file",
     "test_bad_data.py::test_fit",
     "test_claims.py",
     "test_dask.py",
