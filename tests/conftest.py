@@ -87,6 +87,7 @@ SLOW = (
     "test_discover.py::test_notes_on_what_an_option_did_not_do",
     "test_known.py::test_the_test_for_new_classes_keeps_its_level",
     "test_known.py::test_mixed_rows_get_their_known_label_and_the_rest_is_discovered",
+    "test_known.py::test_image_segments_with_30_percent_known_rows_among_the_unlabelled",
     "test_download.py::test_two_processes_download_once",
     "test_measure.py::test_a_run_fills_what_is_missing_and_nothing_twice",
     "test_measure.py::test_a_stored_cell_is_reproduced",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from ncdlib import discover, make_ncd_blobs
+from ncdlib import discover, load_dataset, make_ncd_blobs
 from ncdlib.own_data.known import share_that_looks_known, tell_known_from_new
 
 OPTIONS = {"method": "ncd_kmeans", "n_seeds": 1, "verbose": False}
@@ -110,3 +110,23 @@ def test_a_wrong_word_for_unlabelled_rows():
     problem = make_ncd_blobs(n_samples=60, random_state=0)
     with pytest.raises(ValueError, match="unlabeled must be 'auto', 'new' or 'mixed', got 'old'"):
         discover(problem.X, problem.y, unlabeled="old")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_image_segments_with_30_percent_known_rows_among_the_unlabelled(seed):
+    problem = load_dataset("segment")
+    X, truth = problem.X, problem.y_true
+    rng = np.random.default_rng(seed)
+    novel = rng.permutation(np.unique(truth))[:3]
+    new = np.isin(truth, novel)
+    known = rng.choice(np.flatnonzero(~new), int(0.3 / 0.7 * new.sum()), replace=False)
+    clean = np.where(new, -1, truth)
+    mixed = clean.copy()
+    mixed[known] = -1
+    found = discover(X, mixed, **OPTIONS, n_clusters=3)
+    assert found.recognised[known].mean() >= 0.9
+    ari_clean, ari_mixed = (
+        adjusted_rand_score(truth[new], result.to_frame()["label"][new])
+        for result in (discover(X, clean, **OPTIONS, n_clusters=3), found)
+    )
+    assert ari_mixed >= ari_clean - 0.05
