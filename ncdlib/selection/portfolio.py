@@ -132,7 +132,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             weights = np.maximum(pipeline_scores.mean(axis=0), 1e-3) ** POWER
         weights /= weights.sum()
         parts = [clusterers[space].partition(clusterer, self.n_clusters_) for space, clusterer in PIPELINES]
-        self.reference_labels_ = consensus(parts, weights, self.n_clusters_, seed)
+        self.reference_labels_ = consensus(parts, weights, self.n_clusters_)
         self.space_weights_ = weights.reshape(len(SPACES), -1).sum(axis=1)
         self._explain(weights, pipeline_scores)
         self.labels_ = np.full(len(codes), UNLABELED)
