@@ -34,6 +34,7 @@ POWER = 2  # of the hidden ARI in a pipeline's weight
 SHARPNESS = 0.05  # of hidden ARI: a counter worse by this much has 1/e of the weight
 N_FOLDS = 4
 MAX_HIDDEN, MAX_HIDDEN_PER_CLASS = 1_000, 200  # rows of a fold
+CHUNK = 50_000  # rows assigned at a time
 N_VOTES = 10  # nearest rows that tell the class of a new one
 
 
@@ -207,20 +208,24 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         self.explanation_ = f"{self.n_clusters_} novel classes ({counted}); consensus of {len(names)} pipelines, {why}"
 
     def _vote(self, X: NDArray) -> NDArray[np.int64]:
-        """Class of standardised rows."""
-        k = int(self.reference_labels_.max()) + 1
-        votes = np.zeros((len(X), k))
+        """Class of standardised rows, some at a time: four copies of a large table would not fit."""
         reference = _spaces(self.reference_, self.matrices_, self.center_)
-        for weight, (space, Z) in zip(
-            self.space_weights_, _spaces(X, self.matrices_, self.center_).items(), strict=True
-        ):
-            search = NearestNeighbors(n_neighbors=min(N_VOTES, len(reference[space])), algorithm="brute")
-            distances, neighbors = search.fit(reference[space]).kneighbors(Z)
-            nearness = 1 / (distances + 1e-6 * distances.mean() + 1e-12)  # a row of the sample goes where it is
-            nearness *= weight / nearness.sum(axis=1, keepdims=True)
-            for column in range(neighbors.shape[1]):
-                np.add.at(votes, (np.arange(len(X)), self.reference_labels_[neighbors[:, column]]), nearness[:, column])
-        return votes.argmax(axis=1)
+        n_neighbors = min(N_VOTES, len(self.reference_))
+        searches = [NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(Z) for Z in reference.values()]
+        classes = np.arange(self.reference_labels_.max() + 1)
+        labels = np.empty(len(X), dtype=np.int64)
+        for start in range(0, len(X), CHUNK):
+            rows = X[start : start + CHUNK]
+            votes = np.zeros((len(rows), len(classes)))
+            spaces = _spaces(rows, self.matrices_, self.center_).values()
+            for weight, search, Z in zip(self.space_weights_, searches, spaces, strict=True):
+                distances, neighbors = search.kneighbors(Z)
+                nearness = 1 / (distances + 1e-9)  # a row of the sample goes where it is
+                nearness *= weight / nearness.sum(axis=1, keepdims=True)
+                voted = self.reference_labels_[neighbors]
+                votes += np.stack([(nearness * (voted == c)).sum(axis=1) for c in classes], axis=1)
+            labels[start : start + CHUNK] = votes.argmax(axis=1)
+        return labels
 
 
 class _Clusterer:
