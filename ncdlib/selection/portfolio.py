@@ -59,7 +59,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         Number of novel classes; "auto" estimates it.
     n_neighbors : int, default=15
         Neighbours of a row in the graphs.
-    max_rows : int, default=1500
+    max_rows : int, default=1000
         The most unlabelled rows that are clustered: a random sample of a larger table. The others go where their
         nearest rows of the sample are.
     random_state : int, RandomState or None
@@ -97,7 +97,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         n_clusters: int | str = "auto",
         *,
         n_neighbors: int = 15,
-        max_rows: int = 1500,
+        max_rows: int = 1000,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -127,7 +127,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         clusterers = {space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()}
 
         pipeline_scores, counter_scores = self._hidden_scores(X, codes, rng, seed)
-        self._count(clusterers, counter_scores)
+        self._count(X[unlabeled], clusterers, counter_scores, rng)
         weights = np.ones(len(PIPELINES))
         if len(pipeline_scores):
             weights = np.maximum(pipeline_scores.mean(axis=0), 1e-3) ** POWER
@@ -158,7 +158,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         """Hidden ARI of each pipeline and of each counter, one row a fold; hidden rows are clustered alone."""
         n_known = len(self.classes_)
         n_hidden = max(MIN_HIDDEN, n_known // 2)
-        pipeline_scores, counter_scores = [], []
+        pipeline_scores, counter_scores, rows_per_class = [], [], []
         n_folds = min(N_FOLDS, comb(n_known, n_hidden)) if n_known >= n_hidden + MIN_VISIBLE else 0
         folds = HiddenClassKFold(n_folds, random_state=seed).split(y=codes) if n_folds else ()
         for fold in folds:
@@ -167,6 +167,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             if len(hidden) <= n_hidden:
                 continue
             truth = codes[hidden]
+            rows_per_class.append(len(hidden) / n_hidden)
             matrices = _metrics(X[fold.visible], codes[fold.visible])
             spaces = _spaces(X[hidden], matrices)
             clusterers = {space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()}
@@ -175,10 +176,15 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             if self.n_clusters == "auto":
                 found = [clusterers[space].communities(resolution) for space, resolution in COUNTERS]
                 counter_scores.append([adjusted_rand_score(truth, part) for part in found])
+        self.rows_per_hidden_class_ = float(np.mean(rows_per_class)) if rows_per_class else 0.0
         return np.array(pipeline_scores), np.array(counter_scores)
 
-    def _count(self, clusterers: dict[str, _Clusterer], scores: NDArray) -> None:
-        """Set `n_clusters_` and `counts_`."""
+    def _count(self, X: NDArray, clusterers: dict, scores: NDArray, rng: np.random.RandomState) -> None:
+        """Set `n_clusters_` and `counts_`.
+
+        The fewer rows a class has in the graph, the fewer communities are seen. So where the first count leaves a
+        novel class fewer rows than a hidden class had, more are drawn, as far as there are, for a second count.
+        """
         self.counts_: dict[str, float] = {}
         if self.n_clusters != "auto":
             self.n_clusters_ = int(self.n_clusters)
@@ -186,7 +192,12 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         unusual = np.log2([resolution / USUAL_RESOLUTION for _, resolution in COUNTERS]) ** 2
         merit = -UNUSUAL * unusual + (scores.mean(axis=0) if len(scores) else 0)
         weights = np.exp((merit - merit.max()) / SHARPNESS)
-        counted = np.array([clusterers[space].communities(r).max() + 1 for space, r in COUNTERS])
+        counted = _counts(clusterers)
+        alike = min(len(X), int(self.rows_per_hidden_class_ * weighted_median(counted, weights)), 3 * self.max_rows)
+        if alike > len(self.reference_):
+            spaces = _spaces(X[np.sort(rng.choice(len(X), alike, replace=False))], self.matrices_)
+            seed = clusterers["raw"].seed
+            counted = _counts({space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()})
         self.n_clusters_ = weighted_median(counted, weights)
         self.counts_ = {str(k): float(weights[counted == k].sum() / weights.sum()) for k in np.unique(counted)}
 
@@ -226,6 +237,10 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
                 votes += np.stack([(nearness * (voted == c)).sum(axis=1) for c in classes], axis=1)
             labels[start : start + CHUNK] = votes.argmax(axis=1)
         return labels
+
+
+def _counts(clusterers: dict[str, _Clusterer]) -> NDArray[np.int64]:
+    return np.array([clusterers[space].communities(resolution).max() + 1 for space, resolution in COUNTERS])
 
 
 class _Clusterer:
