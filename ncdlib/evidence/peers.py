@@ -2,8 +2,8 @@
 
 One protocol for all of them. What a method is given:
 
-- the novel train rows, without their labels, at most `MAX_ROWS` of them: a random sample, another one for each seed, as
-  `MetricNCD` draws its own;
+- the novel train rows, without their labels, at most `MAX_ROWS` of them: a random sample, another one for each seed.
+  MetricNCD gets all of them, and draws its own sample;
 - the known train rows with their labels, where the method takes labels (the metric, semi-supervised UMAP and
   MetricNCD);
 - the true number of novel classes where it is "known"; else it is estimated on the same train rows.
@@ -33,7 +33,7 @@ from ncdlib.problem import UNLABELED
 if TYPE_CHECKING:
     from ncdlib.problem import NCDProblem
 
-MAX_ROWS = 1_500  # novel train rows that are clustered, as in MetricNCD
+MAX_ROWS = 1_500  # novel train rows that are clustered
 MAX_KNOWN_ROWS = 2_000  # that semi-supervised UMAP embeds beside them
 K_RANGE = range(2, 31)  # candidates of the silhouette and of BIC
 N_VOTES = 10  # nearest train rows that assign a test row
