@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 SITE := _build/html/index.html
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The processes work side by side, so each keeps to one thread.
+TEXTS := *.md book benchmarks ncdlib
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .PHONY: help setup book test quick lint unit site lab bench reproduce audit lock clean
@@ -15,7 +16,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 help:
 	@echo "make book       build the site (installs all it needs into $(VENV) first)"
 	@echo "make test       lint, unit tests, doctests, every chapter, the site in a browser"
-	@echo "make quick      lint and the fast tests: about a minute"
+	@echo "make quick      lint and the fast tests"
 	@echo "make lab        open the chapters in JupyterLab"
 	@echo "make bench      measure the speed of the package"
 	@echo "make reproduce  measure what results/ does not hold yet"
@@ -47,6 +48,7 @@ lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/codespell $(TEXTS)
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ncdlib
 
 unit: $(READY)
@@ -56,7 +58,9 @@ unit: $(READY)
 site: $(READY)
 	$(PYTEST) tests/test_site.py
 
+# Once the book is built, book/filled_in has the chapters as the site shows them, beside their sources.
 lab: $(READY)
+	ln -sfn ../_build/html/notebooks book/filled_in
 	$(BIN)/jupyter lab book
 
 bench: $(READY)

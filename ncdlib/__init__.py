@@ -12,10 +12,12 @@ _attributes = {
     "datasets": ["DATASETS", "load_dataset", "load_table", "make_ncd_blobs"],
     "clustering.embedding": ["spectral_embedding"],
     "clustering.validity": ["KEstimate", "estimate_n_clusters"],
+    "methods.metric": ["KnownClassMetric"],
     "methods.saving": ["load"],
     "selection.hidden_classes": ["HiddenClassKFold"],
     "selection.search": ["HiddenClassSearchCV"],
-    "own_data.discovery": ["Discovery", "discover"],
+    "own_data.discover": ["discover"],
+    "own_data.result": ["Discovery"],
 }
 for _method in METHODS.values():
     if _method.module.startswith("ncdlib."):

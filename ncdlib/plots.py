@@ -32,12 +32,18 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from IPython.display import HTML
 
-# One colour for each method in every figure.
-PALETTE = {method.label: method.color for method in METHODS.values()}
+# One colour, one meaning. Methods have greens and purples; those that grow out of each other share a hue.
+PALETTE = {method.label: method.color for method in METHODS.values()} | {
+    "TabularNCD, mended": "#4a1844",
+    "SC PBN default": "#d56ea9",
+    "SC PBN full opt": "#cc337c",
+}
 
 # Known classes: muted blues and greys. Novel classes: warm. Taken in order, and again from the start.
 KNOWN_COLORS = ("#3d5a80", "#8d99ae", "#5c7c9c", "#b0bccb", "#6b7a8f", "#98b4d4", "#4a5568", "#cbd5e0")
-NOVEL_COLORS = ("#d1495b", "#edae49", "#e76f51", "#9b2226", "#f4a261", "#ca6702", "#bb3e83", "#7f4f24")
+NOVEL_COLORS = ("#d1495b", "#edae49", "#e76f51", "#9b2226", "#f4a261", "#ca6702", "#e8998d", "#7f4f24")
+# Known classes that play novel ones for a while.
+HIDDEN_COLOR = "#0fa3b1"
 
 
 def set_style() -> None:
@@ -56,7 +62,7 @@ def set_style() -> None:
             "font.size": 11,
             "figure.dpi": 160,
             "figure.figsize": (8, 4),
-            "figure.facecolor": "white",  # opaque: the same figure serves the dark theme
+            "figure.facecolor": "white",  # the book's dark theme turns lightness round and keeps hues: see book.css
             "figure.constrained_layout.use": True,
             "axes.spines.top": False,
             "axes.spines.right": False,
@@ -182,7 +188,7 @@ def plot_matching(y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int
 def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -> HTML:
     """Show an interactive figure in a chapter without a request to any other host.
 
-    In the built book plotly's script is loaded from the site's own files; in a notebook the output holds it.
+    In the built book the site's own script draws it when a reader comes near; in a notebook the output holds plotly's.
 
     Parameters
     ----------
@@ -207,7 +213,7 @@ def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -
         full_html=False,
         auto_play=False,
         include_plotlyjs=not in_book,
-        config={"displaylogo": False, "responsive": True},
+        config={"displayModeBar": False, "responsive": True},  # the bar would cover legends
         post_script=None if hover_images is None else _hover_script(hover_images),
     )
     return HTML(f'<div role="figure" aria-label="{escape(alt)}" style="position: relative">{body}</div>')
@@ -229,10 +235,12 @@ def _hover_script(images: NDArray, zoom: int = 6) -> str:
     return script.replace("SHEET", json.dumps(shown))
 
 
-def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None) -> Axes:
+def plot_rows(
+    points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None, avoid: ArrayLike | None = None
+) -> Axes:
     """Draw rows as points of a plane: known classes in blues and greys, novel ones in warm colours, each named.
 
-    A class's name stands above the thickest of its points.
+    A class's name stands beside the thickest of its points, above them where there is room.
 
     Parameters
     ----------
@@ -243,6 +251,8 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
         Says which classes are known and what they are called.
     ax : matplotlib Axes, optional
         By default those of a new figure.
+    avoid : array of shape (n_places, 2), optional
+        Where no name should stand, because something else will be drawn there.
 
     Examples
     --------
@@ -256,22 +266,35 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
     points, y = np.asarray(points), np.asarray(y)
     ax = ax or plt.subplots()[1]
     outline = [patheffects.withStroke(linewidth=3, foreground="white")]
+    room = np.ptp(points, axis=0) * 0.08
+    taken = [] if avoid is None else list(np.asarray(avoid))
     for classes, colors in ((problem.known_classes, KNOWN_COLORS), (problem.novel_classes, NOVEL_COLORS)):
         for i, c in enumerate(classes):
             mine = points[y == c]
             if len(mine) == 0:
                 continue
             ax.scatter(*mine.T, s=8, color=colors[i % len(colors)], alpha=0.7, lw=0)
-            # Above the point with the most neighbours: a mean may fall between two groups.
-            distances = euclidean_distances(mine)
-            near = distances <= np.median(distances) / 2
-            group = mine[near[near.sum(axis=1).argmax()]]
-            x, top = np.median(group[:, 0]), group[:, 1].max()
-            name = ax.text(x, top, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
+            place = _free_place(mine, np.array(taken).reshape(-1, 2), room)
+            taken.append(place)
+            name = ax.text(*place, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
             name.set_path_effects(outline)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _free_place(points: NDArray, taken: NDArray, room: NDArray) -> NDArray:
+    """Choose a place for a name beside the point with the most neighbours (a mean may fall between two groups)."""
+    distances = euclidean_distances(points)
+    near = distances <= np.median(distances) / 2
+    group = points[near[near.sum(axis=1).argmax()]]
+    middle, half = np.median(group, axis=0), np.ptp(group, axis=0) / 2
+    directions = np.array([[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]])
+    candidates = middle + directions * half
+    if len(taken) == 0:
+        return candidates[0]
+    nearest = euclidean_distances(candidates / room, taken / room).min(axis=1)
+    return candidates[(nearest >= 1).argmax() if (nearest >= 1).any() else nearest.argmax()]
 
 
 def add_slider(frames: Mapping[str, Sequence[go.Scatter]], layout: Mapping | None = None) -> go.Figure:

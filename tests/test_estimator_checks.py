@@ -20,6 +20,7 @@ ESTIMATORS = [
     NCDKMeans(n_clusters=2, n_init=3, random_state=0),
     SpectralClustering(n_clusters=2, random_state=0),
     NCDSpectralClustering(n_clusters=2, n_iter=2, random_state=0),
+    ncdlib.MetricNCD(n_clusters=2, random_state=0),
     ncdlib.Baseline(n_clusters=2, random_state=0, **QUICK),
     ncdlib.PBN(n_clusters=2, random_state=0, **QUICK),
     ncdlib.TabularNCD(n_clusters=2, random_state=0, **QUICK),

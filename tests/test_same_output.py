@@ -25,11 +25,11 @@ from ncdlib import (
     load_dataset,
     make_ncd_blobs,
 )
+from ncdlib._io.processes import one_thread
 from ncdlib.clustering.validity import INDICES
 from ncdlib.evidence import protocols
 from ncdlib.evidence.experiments import Experiment
 from ncdlib.evidence.measure import Job, run_job
-from ncdlib.selection.search import one_thread
 
 QUICK = {"epochs": 3, "verbose": False}
 ESTIMATORS = {

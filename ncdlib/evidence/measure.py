@@ -12,10 +12,11 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from tqdm.auto import tqdm
 
 import ncdlib
+from ncdlib._io.processes import as_they_come, end_with_parent, one_thread
 from ncdlib._io.row_store import RowStore
 from ncdlib.evidence import experiments, protocols, results
 from ncdlib.evidence.experiments import SEARCH_TRIALS, SEARCHES, Experiment, Search, load_problem
@@ -23,7 +24,6 @@ from ncdlib.evidence.paper import CORRELATION, INDEX_NAMES
 from ncdlib.evidence.plan import Job, seeds_at_once
 from ncdlib.problem import NCDProblem
 from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
-from ncdlib.selection.search import end_with_parent, one_thread
 
 
 def reproduce(
@@ -40,11 +40,12 @@ def reproduce(
     After `deadline` (in the seconds of `time.time`), nothing new is started.
     """
     results.results_folder(folder).mkdir(parents=True, exist_ok=True)
-    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
-        delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs
-    )
+    calls = (delayed(run_job)(job, deadline=deadline, trials=trials, folder=folder) for job in jobs)
     n_rows = 0
-    with tqdm(total=len(jobs), desc="measuring", disable=not verbose) as progress:
+    with (
+        as_they_come(calls, n_jobs, batch_size=1, pre_dispatch="n_jobs") as work,
+        tqdm(total=len(jobs), desc="measuring", disable=not verbose) as progress,
+    ):
         for n, label in work:
             n_rows += n
             progress.set_postfix_str(label)
@@ -132,7 +133,7 @@ def make_search(search: Search, n_iter: int, path: str | os.PathLike | None) -> 
     problem = load_problem(search.dataset)
     estimator = getattr(ncdlib, method)(verbose=False, **fixed)
     n_features = problem.X.shape[1]
-    return HiddenClassSearchCV(
+    return HiddenClassSearchCV.paper(
         estimator,
         space(n_features),
         n_iter=n_iter,

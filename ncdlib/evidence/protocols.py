@@ -208,7 +208,7 @@ def hidden_score(method: str):
     def measure(problem: NCDProblem, params: Mapping, setting: str, seeds: Sequence[int]) -> Iterator[Row]:
         from ncdlib.selection import HiddenClassKFold, HiddenClassSearchCV
 
-        search = HiddenClassSearchCV(
+        search = HiddenClassSearchCV.paper(
             getattr(ncdlib, method)(verbose=False),
             {name: [value] for name, value in params.items()},
             n_iter=max(seeds) + 1,  # the trials differ in nothing but their seeds

@@ -97,6 +97,9 @@ def _read_trials(path: Path, state: tuple[int, ...] | None, n_folds: int) -> pd.
     if state is None:
         return pd.DataFrame(columns=columns)
     rows = RowStore(path, ("trial", "fold")).rows().sort_values(["trial", "fold"])
+    rows = rows.rename(
+        columns={"ari_known": "score_known", "ari_estimated": "score_estimated"}
+    )  # as newer files have it
     scores = rows[["score_known", "score_estimated", "n_clusters"]].astype(float)
     trials: list[dict[str, Any]] = []
     for number, folds in scores.groupby(rows["trial"]):

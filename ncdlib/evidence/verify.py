@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
+from ncdlib._io.processes import one_thread
 from ncdlib.evidence import experiments, results
 from ncdlib.evidence.compare import METRIC_COLUMN, measured_as
 from ncdlib.evidence.experiments import Experiment
 from ncdlib.evidence.measure import measure, rounded
 from ncdlib.evidence.paper import paper_results, table_label
-from ncdlib.selection.search import one_thread
 
 
 def verify(

@@ -66,10 +66,17 @@ METHODS = {
     method.name: method
     for method in (
         Method(
+            "metric",
+            "ncdlib.selection.portfolio:MetricNCD",
+            label="MetricNCD",
+            color="#003c00",
+            description="a consensus of clusterings in the metric of the known classes, weighed on hidden classes",
+        ),
+        Method(
             "pbn",
             "ncdlib.methods.pbn:PBN",
             label="PBN",
-            color="#c1121f",
+            color="#bc42e8",
             description="a network that classifies the known classes and reconstructs all rows; k-means in its space",
             searched=True,
         ),
@@ -77,7 +84,7 @@ METHODS = {
             "baseline",
             "ncdlib.methods.baseline:Baseline",
             label="Baseline",
-            color="#c9a227",
+            color="#a983d0",
             description="a network that classifies the known classes; k-means in its space",
             searched=True,
         ),
@@ -85,7 +92,7 @@ METHODS = {
             "tabularncd",
             "ncdlib.methods.tabularncd:TabularNCD",
             label="TabularNCD",
-            color="#7a5195",
+            color="#8f288a",
             description="a network that classifies the known classes and clusters the other rows by pseudo-labels",
             searched=True,
         ),
@@ -93,21 +100,21 @@ METHODS = {
             "ncd_kmeans",
             "ncdlib.methods.kmeans:NCDKMeans",
             label="NCD k-means",
-            color="#4c5c6c",
+            color="#48610e",
             description="k-means whose first centroids keep away from the known classes",
         ),
         Method(
             "ncd_sc",
             "ncdlib.methods.spectral:NCDSpectralClustering",
             label="NCD SC",
-            color="#1d7a68",
+            color="#17543d",
             description="spectral clustering that tunes itself on the known classes",
         ),
         Method(
             "kmeans",
             "sklearn.cluster:KMeans",
             label="k-means",
-            color="#9aa5b1",
+            color="#65a21b",
             description="k-means, for comparison",
             learns_from_known=False,
         ),
@@ -115,7 +122,7 @@ METHODS = {
             "sc",
             "ncdlib.methods.spectral:SpectralClustering",
             label="SC",
-            color="#8fc1b5",
+            color="#2a9961",
             description="spectral clustering, for comparison",
             learns_from_known=False,
         ),
@@ -140,7 +147,7 @@ def get_method(name: str) -> Method:
     'PBN'
     >>> get_method("dbscan")
     Traceback (most recent call last):
-    ValueError: unknown method 'dbscan': choose from pbn, baseline, tabularncd, ncd_kmeans, ncd_sc
+    ValueError: unknown method 'dbscan': choose from metric, pbn, baseline, tabularncd, ncd_kmeans, ncd_sc
     """
     if name.lower() not in DISCOVERING:
         raise ValueError(f"unknown method {name!r}: choose from {', '.join(DISCOVERING)}")

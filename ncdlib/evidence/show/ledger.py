@@ -97,7 +97,7 @@ def _card(row, opened: bool, anchor: bool) -> str:
         lines.append(("measured in", ", ".join(_link(table) for table in tables)))
         lines.append(("measure it again", "<br>".join(f"<code>{escape(c)}</code>" for c in _commands(row.cells))))
     else:
-        lines.append(("checked in", f'<a href="{SLIPS}">{_in_words(row.chapter)}</a>'))
+        lines.append(("checked in", f'<a href="{SLIPS}">chapter “{_in_words(row.chapter)}”</a>'))
     if not anchor:
         lines.append(("in the ledger", f'<a href="claims.html#claim-{row.id}">{row.id}</a>'))
     rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in lines)
@@ -110,8 +110,9 @@ def _card(row, opened: bool, anchor: bool) -> str:
 
 
 def _link(table: str) -> str:
-    number, chapter = TABLES[table].number, _in_words(TABLES[table].chapter)
-    return f'<a href="{TABLES[table].page}">{f"{number}, in " if number else ""}{chapter}</a>'
+    chapter = f"chapter “{_in_words(TABLES[table].chapter)}”"
+    label = ", ".join(filter(None, (TABLES[table].number, chapter)))
+    return f'<a href="{TABLES[table].page}">{label}</a>'
 
 
 def _commands(cells: str) -> list[str]:
