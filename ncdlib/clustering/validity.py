@@ -87,10 +87,10 @@ class KEstimate:
         ax = plt.subplots()[1] if ax is None else ax
         index = self.index if index is None else index
         best = self.estimates[index]
-        ax.plot(self.k_range, self.scores[index], marker="o", markersize=3, color="#3d5a80")
-        ax.axvline(best, color="#d1495b", linestyle="--", linewidth=1)
+        ax.plot(self.k_range, self.scores[index], marker="o", markersize=3, color="black")
+        ax.axvline(best, color="grey", linestyle="--", linewidth=1)
         ax.annotate(f"k = {best}", (best, 1), xycoords=("data", "axes fraction"), xytext=(4, -12),
-                    textcoords="offset points", color="#d1495b")  # fmt: skip
+                    textcoords="offset points")  # fmt: skip
         ax.set(xlabel="number of clusters", ylabel="inertia" if index == "elbow" else index.replace("_", " "))
         return ax
 
