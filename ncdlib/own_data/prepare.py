@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Number
 from typing import NamedTuple, Self
@@ -207,11 +207,7 @@ class TablePreprocessor:
         return column.mask(column == self.marks[column.name]) if column.name in self.marks else column
 
     def _tidy(self, table: pd.DataFrame) -> pd.DataFrame:
-        missing = [name for name in (*self.numeric_, *self.categorical_) if name not in table]
-        if len(missing) == 1:
-            check_columns(missing, table.columns, "the table")
-        if missing:
-            raise ValueError(f"the table has no columns {', '.join(map(repr, missing))}")
+        check_columns((*self.numeric_, *self.categorical_), table.columns, "the table")
         advice = "give numbers, as in the table that was learned from"
         columns = {name: as_numbers(self._without_marks(table[name]), advice) for name in self.numeric_}
         for name in self.categorical_:
@@ -309,10 +305,15 @@ def as_frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def check_columns(names: Iterable[str], columns: pd.Index, table: str) -> None:
-    """Raise a ValueError that names a column that is not there, and one that may be meant."""
-    for name in names:
-        if name not in columns:
-            close = get_close_matches(name, columns, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {shorten(', '.join(columns), 200)}"
-            raise ValueError(f"{table} has no column {name!r}: {hint}")
+def check_columns(names: Iterable[str], columns: Sequence[str] | pd.Index, table: str) -> None:
+    """Raise a ValueError that names the columns that are not there, and one that may be meant."""
+    missing = [name for name in names if name not in columns]
+    if len(missing) > 1:
+        raise ValueError(
+            f"{table} has no columns {shorten(', '.join(map(repr, missing)), 200)}: "
+            f"it has {shorten(', '.join(columns), 200)}"
+        )
+    for name in missing:
+        close = get_close_matches(name, columns, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {shorten(', '.join(columns), 200)}"
+        raise ValueError(f"{table} has no column {name!r}: {hint}")

@@ -183,6 +183,8 @@ def read_pieces(
                     rows = next(reader)
             except StopIteration:
                 return
+            except ValueError as error:
+                raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
             for name in numeric if options["sep"] != "," else ():
                 if name in rows and not pd.api.types.is_numeric_dtype(rows[name]):
                     rows[name] = _decimal_commas(rows[name])
@@ -196,15 +198,16 @@ def write_with_columns(path: Path, columns: pd.DataFrame | Iterable[pd.DataFrame
     """
     options = _csv_format(path)
     header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
+    pieces = columns
     if isinstance(columns, pd.DataFrame):
-        columns = (columns.iloc[i : i + ROWS_AT_ONCE] for i in range(0, len(columns), ROWS_AT_ONCE))
+        pieces = (columns.iloc[i : i + ROWS_AT_ONCE] for i in range(0, len(columns), ROWS_AT_ONCE))
     text = io.TextIOWrapper(file, encoding=options["encoding"], newline="")
     if "skiprows" in options:
         text.write(f"sep={options['sep']}\n")
     has_changed = f"{path} has changed since it was read: run the command again"
     first, longer = True, False
     with pd.read_csv(path, dtype=str, iterator=True, low_memory=False, index_col=False, **options) as reader:
-        for new in columns:
+        for new in pieces:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", pd.errors.ParserWarning)  # of a separator at the end of each row
                 rows = _next_rows(reader, len(new))
