@@ -476,6 +476,7 @@ def discover_file(
     *,
     drop: Sequence[str] = (),
     label_missing: str | None = None,
+    after: Discovery | None = None,
     dask: str | None = None,
     **options: Any,
 ) -> tuple[pd.DataFrame, Discovery]:
@@ -490,6 +491,8 @@ def discover_file(
         Columns to leave out.
     label_missing : str or None
         A label that stands for a missing one, such as "unknown".
+    after : Discovery or None
+        An earlier result for the same rows: the classes that were accepted there are known now.
     dask : str or None
         Address of the scheduler of a Dask cluster to spread the search over.
     **options
@@ -528,6 +531,13 @@ def discover_file(
         if not (labels.astype(str) == label_missing).any():
             raise ValueError(f"the column {label_column!r} has no label {label_missing!r} to take as missing")
         labels = labels.mask(labels.astype(str) == label_missing, None)
+    if after is not None:
+        if len(after.labels) != len(table):
+            raise ValueError(
+                f"{path} has {len(table):,} rows, and the earlier result is of {len(after.labels):,}: "
+                "give the table that it was made of"
+            )
+        labels = pd.Series(after.next_labels(), index=table.index, name=label_column)
     with dask_cluster(dask):
         found = discover(table.drop(columns=[label_column, *drop]), labels, **options)
     return table, found

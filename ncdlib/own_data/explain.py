@@ -62,7 +62,7 @@ class ClassProfile:
         Of the unlabelled rows.
     stability : float
         How well the class is found again with other seeds: mean overlap (intersection over union) with the best
-        matching class, between 0 and 1.
+        matching class, between 0 and 1; NaN for a class that a person made.
     nearest_known : object
         The known class with the nearest mean, in standardised features.
     differences : list of Difference
@@ -132,7 +132,7 @@ def describe(all_labels: NDArray[np.int64], refits: Sequence[NDArray[np.int64]],
                 name=f"new {first_name + cluster}",
                 size=int(all_members.sum()),
                 share=float(all_members.sum() / n_unlabeled),
-                stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits])),
+                stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits] or [np.nan])),
                 nearest_known=rows.classes[distances.argmin()],
                 differences=_differences(units, member, rows.preprocessor.features_),
                 rule=(precision >= GOOD_RULE and _in_words(bounds, rows.preprocessor.features_)) or "no short rule",
