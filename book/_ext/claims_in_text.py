@@ -73,13 +73,14 @@ class ClaimRole(ToLedger):
 
 class ClaimsRole(ToLedger):
     def run(self) -> Parsed:
-        from ncdlib.evidence.show.ledger import place_anchor
+        from ncdlib.evidence.show.ledger import count_with_verdict, place_anchor
 
         counts = verdicts_by_place(stored_ledger()).get(self.text, {})
         here: list[nodes.Node] = [nodes.target("", "", ids=[place_anchor(self.text)])]
         for verdict, n in counts.items():
             query = urlencode({"place": self.text, "verdict": verdict})
-            here += [self.mark(f"{n} {verdict}", verdict, f"?{query}", f"{self.text}: {n} {verdict}"), nodes.Text(" ")]
+            text = count_with_verdict(n, verdict)
+            here += [self.mark(text, verdict, f"?{query}", f"{self.text}: {text}"), nodes.Text(" ")]
         return here if counts else [*here, nodes.Text("no claim")], []
 
 

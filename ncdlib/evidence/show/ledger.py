@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
+from ncdlib.evidence.claims import ALL_VIEWS, FAILS, HOLDS, IN_PART, UNKNOWN, VERDICTS
 from ncdlib.evidence.claims.claim import places_of
 from ncdlib.evidence.paper import CORRELATION, TABLES
 
@@ -150,22 +150,22 @@ def _claim(row, opened: bool, anchor: bool) -> str:
     id_ = f' id="claim-{row.id}"' if anchor else ""
     places = escape("|".join(places_in_paper(row)))
     cells = "".join(_glance(name, getattr(row, f"{name}_verdict"), getattr(row, f"{name}_short")) for name in _COLUMNS)
-    lines = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in _numbers(row) + _ways(row, anchor))
+    lines = "".join(f"<dt>{name}</dt>\n<dd>{text}</dd>\n" for name, text in _numbers(row) + _ways(row, anchor))
     return (
         f'<tbody{id_} data-verdict="{row.verdict}" data-chapter="{row.chapter}" data-places="{places}"'
         f"{' data-open' if opened else ''}>"
-        f'<tr><th scope="row"><span class="says">{escape(row.claim)}</span> <small>({escape(row.place)})</small></th>'
-        f'{cells}<td data-label="verdict" data-sort="{VERDICTS.index(row.verdict)}">{_badge(row.verdict)}</td></tr>'
+        f'<tr><th scope="row"><span class="says">{escape(row.claim)}</span> <small>({escape(row.place)})</small></th>\n'
+        f'{cells}<td data-label="verdict" data-sort="{VERDICTS.index(row.verdict)}">{_badge(row.verdict)}</td></tr>\n'
         f'<tr class="more"><td colspan="{len(_COLUMNS) + 2}"><dl>{lines}</dl></td></tr></tbody>'
     )
 
 
 def _glance(column: str, outcome: str, short: str) -> str:
-    """Make a cell: the number that tells most, and by a sign what it says about the claim; empty without an answer."""
+    """Make a cell: the number that tells most, and by a sign what it says about the claim; a dash without an answer."""
     number = re.search(r"[-+]?\d+(\.\d+)?", short)
     sort = number[0] if number else ""
     sign = f'<span class="sign {verdict_class(outcome)}"><span>{outcome}: </span></span> ' if outcome else ""
-    return f'<td data-label="{column}" data-sort="{sort}">{sign}{escape(short)}</td>'
+    return f'<td data-label="{column}" data-sort="{sort}">{sign}{escape(short) or "–"}</td>\n'
 
 
 def _numbers(row) -> list[tuple[str, str]]:
@@ -239,6 +239,17 @@ def count_of_verdicts(claims: pd.DataFrame) -> str:
     '2 hold, 1 does not hold'
     """
     counts = claims["verdict"].value_counts()
-    plural = {HOLDS: "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
-    parts = [f"{counts[v]} {v if counts[v] == 1 else plural.get(v, v)}" for v in VERDICTS if v in counts]
-    return ", ".join(parts)
+    return ", ".join(count_with_verdict(counts[v], v) for v in VERDICTS if v in counts)
+
+
+def count_with_verdict(n: int, verdict: str) -> str:
+    """Say that so many claims got a verdict.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.show.ledger import count_with_verdict
+    >>> count_with_verdict(1, "does not hold"), count_with_verdict(2, "does not hold")
+    ('1 does not hold', '2 do not hold')
+    """
+    plural = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold"}
+    return f"{n} {verdict if n == 1 else plural.get(verdict, verdict)}"
