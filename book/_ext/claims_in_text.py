@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -86,29 +87,32 @@ class ClaimsRole(ToLedger):
 
 def name_chapters(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Where the ledger names a chapter by its topic, put its number; in the list to choose from, its title as well."""
-    numbers = chapter_numbers(Path(app.srcdir) / "_toc.yml")
+    if "chapter-by-topic" in context.get("body", ""):
+        numbers = chapter_numbers(Path(app.srcdir) / "_toc.yml")
+        titles = {topic: escape(app.env.titles[f"book/{topic}"].astext()) for topic in numbers}
+        context["body"] = with_chapter_numbers(context["body"], numbers, titles)
 
+
+def with_chapter_numbers(html: str, numbers: dict[str, int], titles: dict[str, str]) -> str:
     def named(found: re.Match[str]) -> str:
         tag, topic = found[2], found[3].replace(" ", "_")
-        title = f": {app.env.titles[f'book/{topic}'].astext()}" if tag == "option" else ""
+        title = f": {titles[topic]}" if tag == "option" else ""
         return f"{found[1]}chapter\N{NO-BREAK SPACE}{numbers[topic]}{title}</{tag}>"
 
-    context["body"] = re.sub(
-        r'(<(\w+)[^>]* class="chapter-by-topic">)chapter “([^”]+)”</\2>', named, context.get("body", "")
-    )
+    return re.sub(r'(<(\w+)[^>]* class="chapter-by-topic">)chapter “([^”]+)”</\2>', named, html)
 
 
 class EnglishWithDecimals(SearchEnglish):
     """English, where 21.6 is one word: Sphinx would make it two numbers, and its search leaves numbers out.
 
-    >>> EnglishWithDecimals({}).split("a lead of 21.6 points. In 2024.")
-    ['a', 'lead', 'of', '21.6', 'points', 'In', '2024']
+    >>> EnglishWithDecimals({}).split("21.6 points in Section 7.2.1. In 2024.")
+    ['21.6', 'points', 'in', 'Section', '7.2.1', 'In', '2024']
     """
 
-    _word_re = re.compile(r"\d+\.\d+(?![\w.]*\.\d)|\w+")
+    _word_re = re.compile(r"\d+(?:\.\d+)+|\w+")
     js_splitter_code = r"""
 function splitQuery(query) {
-  return query.match(/\d+\.\d+(?![\w.]*\.\d)|[\p{Letter}\p{Number}_]+/gu) ?? [];
+  return query.match(/\d+(?:\.\d+)+|[\p{Letter}\p{Number}_]+/gu) ?? [];
 }
 """
 

@@ -116,6 +116,7 @@
     Object.values(fields).forEach((field) => field.addEventListener("input", asked));
     filters.querySelector("button").addEventListener("click", () => { show({}); asked(); });
     window.addEventListener("hashchange", followAddress);
+    window.addEventListener("load", () => location.hash && followAddress());  // the browser moves the focus until then
     followAddress();
   }
 
