@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from ncdlib._io.checks import check_n_clusters, check_positive
 from ncdlib.clustering.consensus import best_overlaps, consensus, memberships, weighted_median
@@ -132,7 +133,18 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         if not isinstance(self.n_clusters, str):
             size = min(len(unlabeled), max(size, self.n_clusters))
         sample = np.sort(rng.choice(unlabeled, size, replace=False))
-        labeled = codes != UNLABELED
+        with threadpool_limits(1):  # with so few rows, threads wait for each other more than they work
+            self._cluster_sample(X, codes, sample, rng, seed)
+        self.labels_ = np.full(len(codes), UNLABELED)
+        self.labels_[unlabeled] = self._vote(X[unlabeled])[0]
+        self.labels_[sample] = self.reference_labels_
+        return self
+
+    def _cluster_sample(
+        self, X: NDArray, codes: NDArray, sample: NDArray, rng: np.random.RandomState, seed: int
+    ) -> None:
+        """Weigh the pipelines on hidden classes, count, and part the rows of the sample."""
+        labeled, unlabeled = codes != UNLABELED, codes == UNLABELED
         self.matrices_ = _metrics(X[labeled], codes[labeled])
         self.reference_ = X[sample]
         spaces = _spaces(self.reference_, self.matrices_)
@@ -153,10 +165,6 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         self.counted_agreement_ = _agreement(self.reference_labels_, found, counter_weights)
         self.space_weights_ = weights.reshape(len(SPACES), -1).sum(axis=1)
         self._explain(weights, pipeline_scores)
-        self.labels_ = np.full(len(codes), UNLABELED)
-        self.labels_[unlabeled] = self._vote(X[unlabeled])[0]
-        self.labels_[sample] = self.reference_labels_
-        return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the novel class that the nearest clustered rows are in, by weighted vote over the spaces."""
