@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ncdlib
-from ncdlib.methods.registry import BEST, DISCOVERING, METHODS
+from ncdlib.methods.registry import BEST, DISCOVERING, METHODS, get_method
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +164,8 @@ def discover(
     if output is not None and any(output.suffix.lower() in endings for endings in OTHER_FILES.values()):
         raise ValueError(f"cannot write {output}: give a name that ends in .csv or .parquet")
     _check_jobs(jobs)
-    with _one_line_when_stopped(lambda: _how_to_go_on(store)):
+    searched = get_method(method).searched
+    with _one_line_when_stopped(lambda: _how_to_go_on(store) if searched else "nothing was written"):
         rows, found = discover_file(
             table,
             label_column,
