@@ -54,7 +54,10 @@ def test_rows_between_two_classes_are_in_doubt(problem, tmp_path):
 def test_votes_of_rows_are_shares(problem, method):
     found = discover(problem.X, problem.y, method=method, n_clusters=4, **OPTIONS)
     frame = found.to_frame()[problem.y == -1]
-    assert frame["confidence"].between(0, 1).all() and frame["runner_up"].notna().any()
+    assert frame["confidence"].between(0, 1).all()
+    doubtful = frame["runner_up"].notna()
+    assert (frame["confidence"][doubtful] < 1).all() and (frame["confidence"][~doubtful] > 0.9).all()
+    assert doubtful.any() or method == "ncd_kmeans"  # whose fits with other seeds agree here
     assert (frame["label"] != frame["runner_up"]).all()
     known = [np.isnan(found.confidence), *(np.isnan(profile.confidence) for profile in found.profiles)]
     assert all(known) if method == "ncd_kmeans" else not any(known)

@@ -145,6 +145,7 @@ def discover(
     rows = _set_aside(rows, unlabeled, n_clusters, seed)
     progress("a first answer")
     if not np.any(rows.codes == UNLABELED):
+        progress("done")
         return _nothing_new(rows)
     search = _search(
         estimator,
