@@ -7,6 +7,7 @@ functions.
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ncdlib
-from ncdlib.methods.registry import DISCOVERING, METHODS
+from ncdlib.methods.registry import BEST, DISCOVERING, METHODS, get_method
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
     from ncdlib.evidence.plan import Job
     from ncdlib.own_data.result import Discovery
 
-METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
+METHOD_HELP = (
+    f"auto, the best one, which is {BEST}; "
+    + "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING)
+    + "."
+)
 
 
 app = typer.Typer(
@@ -121,10 +126,15 @@ def discover(
     label_column: Annotated[str, typer.Option(help="The column with the known classes; missing or -1: to discover.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table with labels here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page that explains the classes here.")] = None,
-    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "pbn",
+    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "auto",
     trials: Annotated[int, typer.Option(min=0, help="Hyperparameter sets to try.")] = 20,
     clusters: Annotated[int | None, typer.Option(min=1, help="The number of classes, if you know it.")] = None,
-    index: Annotated[str, typer.Option(help="The validity index that estimates the number of classes.")] = "silhouette",
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="The validity index that estimates the number of classes, instead of the method's own count."
+        ),
+    ] = None,
     k_max: Annotated[int | None, typer.Option(min=2, help="The largest number of classes to try.")] = None,
     mixed: Annotated[
         bool | None,
@@ -158,7 +168,8 @@ def discover(
     if output is not None and any(output.suffix.lower() in endings for endings in OTHER_FILES.values()):
         raise ValueError(f"cannot write {output}: give a name that ends in .csv or .parquet")
     _check_jobs(jobs)
-    with _one_line_when_stopped(lambda: _how_to_go_on(store)):
+    searched = get_method(method).searched
+    with _one_line_when_stopped(lambda: _how_to_go_on(store) if searched else "nothing was written"):
         rows, found = discover_file(
             table,
             label_column,
@@ -289,11 +300,16 @@ def _show(found: Discovery) -> None:
         typer.echo(f"note: {note}")
     _show_classes(found)
     if found.profiles:
-        typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
+        sure = "" if math.isnan(found.confidence) else f"; confidence {found.confidence:.0%}"
+        typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}{sure}")
 
 
 def _show_classes(found: Discovery) -> None:
-    typer.echo(_as_text(found.summary()) if found.profiles else "no class discovered")
+    if not found.profiles:
+        typer.echo("no class discovered")
+        return
+    typer.echo(f"chosen: {found.explanation}")
+    typer.echo(_as_text(found.summary().dropna(axis="columns", how="all")))
 
 
 def _write_labels(output: Path, table: Path, rows: pd.DataFrame, found: Discovery) -> None:

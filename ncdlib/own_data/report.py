@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 N_DIFFERENCES = 6
 N_FEATURES_OF_A_ROW = 4
+N_IN_DOUBT = 10  # rows that are listed
+IN_DOUBT = 0.6  # a row's confidence below this
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2530; background: #fff; max-width: 62rem; margin: 2rem auto;
@@ -88,19 +90,14 @@ def _known_or_new(found: Discovery) -> str:
 
 
 def _classes(found: Discovery) -> str:
-    index = found.estimate.index.replace("_", " ")
-    estimated = found.estimate.n_clusters == found.model.n_clusters
-    how = (
-        f"the {index} index is best for this number"
-        if estimated
-        else f"the {index} index would say {found.estimate.n_clusters}"
-    )
+    sure = "" if np.isnan(found.confidence) else f" Confidence in the whole partition: {found.confidence:.0%}."
     n_discovered = int(np.sum(found.labels >= 0))
     return f"""
-<p>Method: {escape(type(found.model).__name__)}. Number of classes: {how}.
-Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.</p>
+<p>{escape(found.explanation)}.</p>
+<p>Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.{sure}</p>
 <h2>The classes</h2>
 <div class="table">{_overview(found)}</div>
+{_rows_in_doubt(found)}
 {"".join(_profile(p, n_discovered, _examples(found, p)) for p in found.profiles)}
 <h2>Figures</h2>
 {_figure(found)}
@@ -127,14 +124,46 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[str]], numbers: Contai
 
 def _overview(found: Discovery) -> str:
     return _table(
-        ["class", "rows", "stability", "nearest known class", "verdict", "rule"],
-        [[p.name, f"{p.size:,}", _stability(p), str(p.nearest_known), p.verdict, p.rule] for p in found.profiles],
-        numbers=("rows", "stability"),
+        ["class", "rows", "confidence", "stability", "nearest known class", "verdict", "rule"],
+        [
+            [
+                p.name,
+                f"{p.size:,}",
+                _percent(p.confidence),
+                _stability(p),
+                str(p.nearest_known),
+                p.verdict,
+                p.rule,
+            ]
+            for p in found.profiles
+        ],
+        numbers=("rows", "confidence", "stability"),
     )
 
 
 def _stability(profile: ClassProfile) -> str:
     return "not known" if math.isnan(profile.stability) else f"{profile.stability:.2f}"
+
+
+def _rows_in_doubt(found: Discovery) -> str:
+    """List, for each class, the rows that might as well be of another one."""
+    frame = found.to_frame()
+    frame = frame[frame["discovered"] & (frame["confidence"] < IN_DOUBT)]
+    if frame.empty:
+        return ""
+    n_discovered = int(np.sum(found.labels >= 0))
+    doubtful = frame.sort_values("confidence", kind="stable").head(N_IN_DOUBT)
+    cells = [
+        [str(row), line["label"], f"{line['confidence']:.2f}", line["runner_up"] or ""]
+        for row, line in doubtful.iterrows()
+    ]
+    return f"""<p>{len(frame):,} of {n_discovered:,} rows are in doubt: less than {IN_DOUBT:.0%} speaks for their class.
+{"These are" if len(frame) <= N_IN_DOUBT else f"The {N_IN_DOUBT} most doubtful ones are"}:</p>
+<div class="table">{_table(["row", "class", "confidence", "runner-up"], cells, numbers=("confidence",))}</div>"""
+
+
+def _percent(share: float) -> str:
+    return "" if math.isnan(share) else f"{share:.0%}"
 
 
 def _means(difference: Difference) -> tuple[str, str]:
@@ -188,7 +217,7 @@ def _figure(found: Discovery) -> str:
     finally:
         plt.close(figure)
     alt = (
-        "Three panels: the validity index against the number of classes, a map of the rows in two dimensions with "
+        "Panels: what speaks for each number of classes, a map of the rows in two dimensions with "
         "the discovered classes named, and how far each class lies from all other rows in its telling features."
     )
     return f"<img alt='{escape(alt)}' src='data:image/png;base64,{image}'>"

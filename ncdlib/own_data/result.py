@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from ncdlib.own_data.apply import Labeller
 
 REJECT = 0.01  # the share of rows like the old ones that `apply` turns away
-RESULT_COLUMNS = ("ncd_label", "ncd_discovered", "ncd_p_known")  # what a result adds to a table
+# What a result adds to a table:
+RESULT_COLUMNS = ("ncd_label", "ncd_discovered", "ncd_p_known", "ncd_confidence", "ncd_runner_up")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,13 @@ class Discovery:
     n_clusters : int
         0 where no class is claimed.
     estimate : KEstimate or None
-        The scores of each number of classes (computed even where the number was given).
+        The votes on the number of classes, or a validity index of each number; None where the number was given and the
+        method counts for itself.
+    explanation : str
+        What was chosen, and why, in a line.
+    confidence : float
+        The probability that the whole partition is right (an adjusted Rand index of .8 or more), as measured on other
+        tables; NaN for methods other than `MetricNCD`.
     stability : float
         Mean adjusted Rand index between all pairs of fits that differ by their seed: near 1, the classes do not
         depend on chance.
@@ -62,6 +69,11 @@ class Discovery:
         Unlabelled rows that were given the label of a known class.
     outliers : array of int
         -1 for a row that is no outlier, 0 for one that is alone, else the number of its group.
+    row_confidence : array of float
+        How much speaks for the discovered class of a row: the share of the weighted pipelines, or of the fits with
+        other seeds. NaN for rows of no discovered class, and beyond the sample where only these fits can tell.
+    runner_up : array of int
+        The class for which most of the rest speaks; -1 if there is none.
 
     Examples
     --------
@@ -69,12 +81,14 @@ class Discovery:
     >>> problem = make_ncd_blobs(random_state=0)
     >>> found = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False)
     >>> list(found.to_frame().columns), len(found.profiles) == found.n_clusters
-    (['label', 'discovered', 'p_known'], True)
+    (['label', 'discovered', 'p_known', 'confidence', 'runner_up'], True)
     """
 
     labels: NDArray[np.int64]
     n_clusters: int
     estimate: KEstimate | None
+    explanation: str
+    confidence: float
     stability: float
     profiles: list[ClassProfile]
     search: HiddenClassSearchCV | None
@@ -84,6 +98,8 @@ class Discovery:
     known_or_new: KnownOrNew | None = field(repr=False)
     recognised: NDArray[np.bool_] = field(repr=False)
     outliers: NDArray[np.int64] = field(repr=False)
+    row_confidence: NDArray[np.float64] = field(repr=False)
+    runner_up: NDArray[np.int64] = field(repr=False)
     known: NDArray = field(repr=False)  # the known class of each row, None for rows of none
     index: pd.Index = field(repr=False)
     numbers: NDArray[np.float64] = field(repr=False)  # the rows as the model sees them
@@ -106,7 +122,8 @@ class Discovery:
         -------
         DataFrame
             "label", as text: the known class, the name of the discovered class, or "outlier"; whether the class is
-            "discovered"; and "p_known", the probability that an unlabelled row is of a known class.
+            "discovered"; "p_known", the probability that an unlabelled row is of a known class; "confidence", how much
+            speaks for the discovered class of a row; and "runner_up", the class for which most of the rest speaks.
         """
         discovered, outlier = self.labels >= 0, self.labels == OUTLIER
         label = np.array([None if c is None else str(c) for c in self.known], dtype=object)
@@ -115,7 +132,11 @@ class Discovery:
         label[discovered] = [names.get(cluster, "new (not in the sample)") for cluster in self.labels[discovered]]
         label[outlier] = [f"outlier group {group}" if group > 0 else "outlier" for group in self.outliers[outlier]]
         p_known = np.full(len(label), np.nan) if self.known_or_new is None else self.known_or_new.p_known.round(3)
-        return pd.DataFrame({"label": label, "discovered": discovered, "p_known": p_known}, index=self.index)
+        columns = {"label": label, "discovered": discovered, "p_known": p_known}
+        columns["confidence"] = self.row_confidence.round(3)
+        others = np.where(self.runner_up == self.labels, UNLABELED, self.runner_up)  # the two may have been merged
+        columns["runner_up"] = np.array([names.get(cluster) for cluster in others], dtype=object)
+        return pd.DataFrame(columns, index=self.index)
 
     def summary(self) -> pd.DataFrame:
         """Return one line for each discovered class."""
@@ -123,6 +144,7 @@ class Discovery:
             {
                 "class": [p.name for p in self.profiles],
                 "rows": [p.size for p in self.profiles],
+                "confidence": [round(p.confidence, 2) for p in self.profiles],
                 "stability": [round(p.stability, 2) for p in self.profiles],
                 "nearest known": [str(p.nearest_known) for p in self.profiles],
                 "verdict": [p.verdict for p in self.profiles],
