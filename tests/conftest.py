@@ -84,6 +84,7 @@ SLOW = (
     "test_discover_command.py::test_ctrl_c_is_one_line_and_the_same_command_goes_on",
     "test_discover_command.py::test_ctrl_c_tells_of_the_store_that_was_not_asked_for",
     "test_discover.py::test_methods_by_name",
+    "test_practice.py::test_no_class_is_claimed_where_all_rows_are_known",
     "test_discover.py::test_notes_on_what_an_option_did_not_do",
     "test_known.py::test_the_test_for_new_classes_keeps_its_level",
     "test_known.py::test_mixed_rows_get_their_known_label_and_the_rest_is_discovered",
