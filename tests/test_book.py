@@ -111,21 +111,6 @@ def test_every_shown_cell_follows_a_sentence(chapter):
         previous = cell["cell_type"]
 
 
-# Chapters that keep to the rules for short cells below.
-SHORT_CELLS = [
-    "problem",
-    "kmeans",
-    "spectral",
-    "baseline",
-    "pbn",
-    "tabularncd",
-    "hidden_classes",
-    "how_many",
-    "full_procedure",
-]
-short_cells = pytest.mark.parametrize(
-    "chapter", [ROOT / "book" / f"{name}.ipynb" for name in SHORT_CELLS], ids=SHORT_CELLS
-)
 LONGEST_CELL = 17
 
 
@@ -134,21 +119,18 @@ def code_cells(chapter: Path, *, without: tuple[str, ...] = ()) -> list[dict]:
     return [cell for cell in found if not set(without) & set(cell["metadata"].get("tags", []))]
 
 
-@short_cells
 def test_the_cell_that_imports_is_folded(chapter):
     imports = code_cells(chapter, without=("remove-cell",))[0]
     assert imports["id"] == "imports" and "plots.set_style()" in "".join(imports["source"])
     assert "hide-input" in imports["metadata"].get("tags", [])
 
 
-@short_cells
 def test_cells_to_read_are_short(chapter):
     shown = code_cells(chapter, without=("hide-input", "remove-cell"))
     lines = {cell["id"]: "".join(cell["source"]).count("\n") + 1 for cell in shown}
     assert max(lines.values()) <= LONGEST_CELL, {name: n for name, n in lines.items() if n > LONGEST_CELL}
 
 
-@short_cells
 def test_numbers_are_glued_all_at_once(chapter):
     nodes_of = {cell["id"]: list(ast.walk(ast.parse(python(cell)))) for cell in code_cells(chapter)}
     named = {name: {node.id for node in found if isinstance(node, ast.Name)} for name, found in nodes_of.items()}
@@ -156,7 +138,6 @@ def test_numbers_are_glued_all_at_once(chapter):
     assert any("glue_all" in names for names in named.values())
 
 
-@short_cells
 def test_no_chapter_number_is_typed(chapter):
     """`_toc.yml` alone numbers chapters: a page names them with the role {chapter}."""
     text = "\n".join("".join(cell["source"]) + str(cell["metadata"]) for cell in cells(chapter))
