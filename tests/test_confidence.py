@@ -83,10 +83,9 @@ def test_two_known_classes(problem):
 @pytest.mark.parametrize("n_unlabeled", [3, 5, 12])
 @pytest.mark.parametrize("n_clusters", [None, 2])
 def test_tiny_tables(n_unlabeled, n_clusters, tmp_path):
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"x": rng.normal(size=n_unlabeled + 6), "same": 1, "word": ["a", "b", "c"] * 50})[
-        : n_unlabeled + 6
-    ]
+    n_rows = n_unlabeled + 6
+    words = np.resize(["a", "b", "c"], n_rows)
+    table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=n_rows), "same": 1, "word": words})
     y = [0, 0, 0, 1, 1, 1] + [-1] * n_unlabeled
     found = discover(table, y, n_clusters=n_clusters, **OPTIONS)
     assert (found.labels[6:] != -1).all()

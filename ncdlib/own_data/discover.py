@@ -176,7 +176,7 @@ class _Progress:
     """A progress bar that says what is done next."""
 
     def __init__(self, shown: bool, n_steps: int) -> None:
-        self.bar = tqdm(total=n_steps, desc="discover: columns", unit="step", disable=not shown)
+        self.bar = tqdm(total=n_steps, desc="discover: columns", unit="step", delay=0.5, disable=not shown)
 
     def __call__(self, upcoming: str) -> None:
         """End a step, and name the next one."""
