@@ -80,12 +80,13 @@ def test_another_process_gives_the_same_labels_bit_for_bit(problem, found, tmp_p
 def test_all_of_a_result_is_saved(problem, tmp_path):
     options = {"n_trials": 1, "n_seeds": 2, "verbose": False}
     for method, index in ((PBN(epochs=2), None), ("metric", pd.Index(np.arange(len(problem.X)) * 3, name="id"))):
-        found = discover(pd.DataFrame(problem.X, index=index), problem.y, method=method, n_clusters=3, **options)
+        X = pd.DataFrame(problem.X, index=index)
+        found = discover(X, problem.y, method=method, n_clusters=3, **options)
         again = load(found.save(tmp_path / "r.npz"))
         pd.testing.assert_frame_equal(again.to_frame(), found.to_frame())
         pd.testing.assert_frame_equal(again.summary(), found.summary())
         assert again.profiles == found.profiles and again.notes == found.notes
-        assert (again.predict(problem.X) == found.predict(problem.X)).all()
+        assert (again.predict(X) == found.predict(X)).all()
         assert again.estimate.scores.keys() == found.estimate.scores.keys()
         assert again.known.tolist() == found.known.tolist()
         pages = [result.report(tmp_path / "page.html").read_text() for result in (found, again)]
@@ -118,7 +119,7 @@ def test_new_rows_are_known_discovered_or_neither(mine):
     assert (labels["discovered"] == labels["label"].str.startswith("new")).all()
     strange = found.apply(new_rows(200, 2, [(4.5, 4.5), (30, -30)]))
     assert (strange["label"] == NEITHER).mean() > 0.95 and not strange["discovered"].any()
-    assert (strange["confidence"] > 0.99).mean() > 0.9
+    assert (strange["confidence"] > 0.98).mean() > 0.9
 
 
 def test_confidence_is_the_share_of_right_answers():
@@ -267,7 +268,7 @@ def test_parquet_file_and_folder(mine, tmp_path, monkeypatch):
     labelled = pd.read_parquet(tmp_path / "out.parquet").sort_values("day")
     assert labelled["ncd_label"].tolist() == expected.tolist()
     assert labelled["month"].tolist() == rows["month"].tolist()
-    rows.drop(columns="y").to_parquet(tmp_path / "many" / "late.parquet")
+    rows.drop(columns=["y", "month"]).to_parquet(tmp_path / "many" / "late.parquet")
     with pytest.raises(ValueError, match=r"late.parquet has no column 'y'"):
         apply_file(found, tmp_path / "many", tmp_path / "out.parquet", verbose=False)
     with pytest.raises(ValueError, match="would be read as a part of it"):
