@@ -184,7 +184,6 @@ def test_cells_stay_as_they_are_and_pieces_do_not_matter(mine, tmp_path, monkeyp
     assert outputs[0] == outputs[1] == outputs[2]
     with path.open(newline="") as old, (tmp_path / "10.csv").open(newline="") as new:
         old, new = list(csv.reader(old)), list(csv.reader(new))
-    old[0][4] = old[0][4].lstrip()
     assert old == [line[:5] for line in new]
     assert new[0][5:] == list(ADDED)
     whole = found.apply(read_table(path))
