@@ -75,6 +75,11 @@ NEEDS = {
 
 # Files, or tests in them: those that start processes, train until something is learned, or read millions of rows.
 SLOW = (
+    "test_apply.py::test_a_dask_cluster_gives_the_same_file",
+    "test_apply.py::test_all_of_a_result_is_saved",
+    "test_apply.py::test_another_process_gives_the_same_labels_bit_for_bit",
+    "test_apply.py::test_kill_9_leaves_no_half_file",
+    "test_apply.py::test_ten_million_rows_in_bounded_memory",
     "test_discover_command.py::test_a_long_file",
     "test_bad_data.py::test_fit",
     "test_claims.py",

@@ -32,7 +32,7 @@ COLUMNS = {"label": "object", "discovered": "bool", "confidence": "float64", "ru
 N_TREES = 100
 MAX_ROWS_LEARNED = 10_000
 ROWS_OF_A_RARE_CLASS = 10  # that the sample keeps
-MIN_ROWS_OF_A_CLASS = 200  # with fewer, what is far is told by the rows of all classes
+MIN_ROWS_OF_A_CLASS = 100  # with fewer, the rows of all classes tell how sure it is that a row is of none
 ROUNDING = 1e-6  # distances that differ by less are the same, in whatever pieces the rows came
 LEVEL = 0.01  # the error level of the note on a drift
 N_VALUES_NAMED = 3
@@ -75,6 +75,8 @@ class Labeller:
     neighbours : NearestNeighbors
     distances : list of arrays
         For each class, how far its old rows are from their tenth neighbour, in rising order.
+    all_distances : array
+        The same for the rows of all classes.
     far : float
         A distance from which a row is of no class, however few rows there are.
     """
@@ -86,6 +88,7 @@ class Labeller:
     worth: IsotonicRegression
     neighbours: NearestNeighbors
     distances: list[NDArray[np.float64]]
+    all_distances: NDArray[np.float64]
     far: float
 
     @classmethod
@@ -108,8 +111,6 @@ class Labeller:
         worth = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
         worth.fit(np.append(share, ends[0]), np.append(assigned == codes, ends[1]))
         neighbours, distance = _distances_of_the_old(numbers)
-        all_distances = np.sort(distance)
-        own = [np.sort(distance[assigned == code]) for code in range(len(classes) + len(found.profiles))]
         return cls(
             found.preprocessor,
             np.array([*classes, *(profile.name for profile in found.profiles)], dtype=object),
@@ -117,7 +118,8 @@ class Labeller:
             forest,
             worth,
             neighbours,
-            [some if len(some) >= MIN_ROWS_OF_A_CLASS else all_distances for some in own],
+            [np.sort(distance[assigned == code]) for code in range(len(classes) + len(found.profiles))],
+            np.sort(distance),
             FAR * float(np.percentile(distance, 95)),
         )
 
@@ -128,7 +130,6 @@ class Labeller:
             return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in COLUMNS.items()}), fit
         fit.unseen = {column: Counter(new) for column, new in self.preprocessor.unseen_levels(table).items()}
         numbers = self.preprocessor.transform(table)
-        self._check_finite(numbers)
         votes = self.forest.predict_proba(numbers)
         each = np.arange(len(table))
         best = votes.argmax(axis=1)
@@ -137,14 +138,14 @@ class Labeller:
         second = votes.argmax(axis=1)
         runner_up = np.where(votes[each, second] > 0, self.names[self.forest.classes_[second]], None)
         distance = self.neighbours.kneighbors(numbers)[0][:, -1]
-        farther, as_far = self._shares_farther(code, distance)
-        neither = (as_far <= reject) | (distance > self.far * (1 + ROUNDING) + ROUNDING)
+        farther, surprise = self._compare(code, distance)
+        neither = distance > self._limits(reject)[0][code] * (1 + ROUNDING) + ROUNDING
         labels = np.where(neither, NEITHER, self.names[code])
         frame = pd.DataFrame(
             {
                 "label": labels,
                 "discovered": (code >= self.n_known) & ~neither,
-                "confidence": np.where(neither, 1 - as_far, self.worth.predict(share)).round(3),
+                "confidence": np.where(neither, surprise, self.worth.predict(share)).round(3),
                 "runner_up": np.where(neither, self.names[code], runner_up),
             },
             index=table.index,
@@ -170,47 +171,56 @@ class Labeller:
         n = int(fit.n_rows.sum())
         if n == 0:
             return []
-        there = fit.n_rows > 0
-        old = np.array([len(some) for some in self.distances])[there]
-        of_class = fit.n_rows[there] / n
+        old = np.array([len(some) for some in self.distances])
+        there = (fit.n_rows > 0) & (old > 0)
+        of_class, old, usual = fit.n_rows[there] / n, old[there], self._limits(reject)[1][there]
         uncertain = np.sum(of_class**2 * (1 / fit.n_rows[there] + 1 / old))
-        usual = float(np.sum(of_class * [self._share_turned_away(i, reject) for i in np.flatnonzero(there)]))
-        usual = max(usual, 1 / old.sum())
+        usual = max(float(np.sum(of_class * usual)), 1 / len(self.all_distances))
         neither, nearer = fit.n_neither / n, fit.nearer / n
         z = max((neither - usual) / np.sqrt(uncertain * usual * (1 - usual)), (0.5 - nearer) / np.sqrt(uncertain / 12))
         p_value = min(1.0, 2 * norm.sf(z))
         if p_value > LEVEL:
             return []
+        p = "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
         return [
-            f"The new rows fit worse than the old ones (p = {p_value:.2g}): {neither:.1%} are neither, and {usual:.1%} "
-            f"of the old ones would be; on average a new row is farther from others than {1 - nearer:.0%} of the old "
+            f"The new rows fit worse than the old ones (p {p}): {neither:.1%} are neither, and {usual:.1%} of the old "
+            f"ones would be; on average a new row is farther from others than {1 - nearer:.0%} of the old "
             "rows of its class. A drift, or new classes? Discover again with these rows."
         ]
 
-    def _share_turned_away(self, code: int, reject: float) -> float:
-        distance = self.distances[code]
-        n_rejected = int(np.floor(reject * (len(distance) + 1)))
-        return max(n_rejected / len(distance), float(np.mean(distance > self.far)))
+    def _limits(self, reject: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return, for each class, the distance beyond which a row is of none, and the share of rows like the old ones.
 
-    def _shares_farther(self, code: NDArray, distance: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the share of old rows of the class that are farther (ties are half), and the p-value of the row."""
-        farther, as_far = np.empty(len(code)), np.empty(len(code))
+        Where a class has too few rows to tell, the rows of all classes do.
+        """
+        limits, usual = np.full(len(self.distances), self.far), np.zeros(len(self.distances))
+        for i, own in enumerate(self.distances):
+            for old in (own, self.all_distances):
+                n_turned_away = int(reject * (len(old) + 1))
+                if n_turned_away:
+                    limits[i] = min(limits[i], old[-n_turned_away])
+                    break
+            usual[i] = np.mean(own > limits[i]) if len(own) else 0
+            if old is own and limits[i] < self.far:
+                usual[i] = n_turned_away / (len(own) + 1)
+        return limits, usual
+
+    def _compare(self, code: NDArray, distance: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the share of old rows of its class that are farther than a row, ties being half; and of those nearer.
+
+        The second one, a confidence, is never 1, and of all classes' rows where the class has few.
+        """
+        farther, nearer = np.full(len(code), 0.5), np.empty(len(code))
         slack = distance * ROUNDING + ROUNDING
         for one in np.unique(code):
-            rows, old = code == one, self.distances[one]
-            n_farther = len(old) - np.searchsorted(old, distance[rows] + slack[rows], side="right")
-            n_as_far = len(old) - np.searchsorted(old, distance[rows] - slack[rows], side="left")
-            farther[rows] = (n_farther + n_as_far) / (2 * len(old))
-            as_far[rows] = (1 + n_as_far) / (1 + len(old))
-        return farther, as_far
-
-    def _check_finite(self, numbers: NDArray[np.float64]) -> None:
-        limit = np.finfo(np.float32).max  # what the trees compute in
-        for i in np.flatnonzero(~(np.abs(numbers).max(axis=0) <= limit))[:1]:
-            raise ValueError(
-                f"the column {self.preprocessor.features_[i].column!r} has infinite values, or values too large to "
-                "compute with: leave these cells empty"
-            )
+            rows, own = code == one, self.distances[one]
+            low, high = (distance + sign * slack for sign in (-1, 1))
+            if len(own):
+                n_nearer = (np.searchsorted(own, end[rows]) for end in (low, high))
+                farther[rows] = 1 - sum(n_nearer) / (2 * len(own))
+            old = own if len(own) >= MIN_ROWS_OF_A_CLASS else self.all_distances
+            nearer[rows] = np.searchsorted(old, low[rows]) / (1 + len(old))
+        return farther, nearer
 
 
 def _distances_of_the_old(numbers: NDArray[np.float64]) -> tuple[NearestNeighbors, NDArray[np.float64]]:

@@ -151,8 +151,7 @@ def _note_on_columns(names: list[str], labeller: Labeller) -> list[str]:
     others = [name for name in names if name not in used]
     if not others:
         return []
-    were = "column was" if len(others) == 1 else "columns were"
-    return [f"{len(others)} {were} not learned from, and stay as they are: {shorten(', '.join(others), 200)}."]
+    return [f"Not learned from, and kept as they are: {shorten(', '.join(others), 200)}."]
 
 
 def _check_names(path: Path, names: list[str], labeller: Labeller) -> None:
@@ -218,16 +217,16 @@ def _open_parquet(path: Path, output: Path, labeller: Labeller) -> ds.Dataset:
     check_file(files[0])
     try:
         dataset = ds.dataset([os.fspath(file) for file in files], format="parquet", partitioning="hive")
-        schemas = [(fragment.path, fragment.physical_schema) for fragment in dataset.get_fragments()]
-        dataset = dataset.replace_schema(
-            pa.unify_schemas([dataset.schema, *(schema for _, schema in schemas)], promote_options="permissive")
+        schemas = {fragment.path: fragment.physical_schema for fragment in dataset.get_fragments()}
+        in_files = {name for schema in schemas.values() for name in schema.names}
+        from_folders = [name for name in dataset.schema.names if name not in in_files]
+        for file, schema in schemas.items():
+            _check_names(Path(file), [*schema.names, *from_folders], labeller)
+        return dataset.replace_schema(
+            pa.unify_schemas([*schemas.values(), dataset.schema], promote_options="permissive")
         )
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise ValueError(f"{path} is not Parquet that can be read: {shorten(str(error), 300)}") from error
-    from_folders = [name for name in dataset.schema.names if all(name not in schema.names for _, schema in schemas)]
-    for file, schema in schemas:
-        _check_names(Path(file), [*schema.names, *from_folders], labeller)
-    return dataset
 
 
 def _write_parquet(labelled: Iterator[tuple[pa.RecordBatch, pd.DataFrame]], file: BinaryIO) -> None:

@@ -171,6 +171,12 @@ class TablePreprocessor:
         blocks = []
         if self.numeric_:
             numbers = tidy[self.numeric_].to_numpy()
+            # The trees of the rules, and those that label new rows, compute in single precision.
+            for i in np.flatnonzero((np.abs(numbers) > np.finfo(np.float32).max).any(axis=0))[:1]:
+                raise ValueError(
+                    f"the column {self.numeric_[i]!r} has infinite values, or larger ones than can be computed with: "
+                    "leave these cells empty"
+                )
             numbers = np.clip(np.where(np.isnan(numbers), self.medians_, numbers), *self.limits_)
             blocks.append((numbers - self.mean_) / self.scale_)
         for name, levels in self.levels_.items():

@@ -177,14 +177,11 @@ def read_pieces(
         )
     with reader:
         while True:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", pd.errors.ParserWarning)
-                    rows = next(reader)
-            except StopIteration:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", pd.errors.ParserWarning)
+                rows = _next_rows(path, reader, rows_at_once)
+            if len(rows) == 0:
                 return
-            except ValueError as error:
-                raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
             for name in numeric if options["sep"] != "," else ():
                 if name in rows and not pd.api.types.is_numeric_dtype(rows[name]):
                     rows[name] = _decimal_commas(rows[name])
@@ -210,7 +207,7 @@ def write_with_columns(path: Path, columns: pd.DataFrame | Iterable[pd.DataFrame
         for new in pieces:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", pd.errors.ParserWarning)  # of a separator at the end of each row
-                rows = _next_rows(reader, len(new))
+                rows = _next_rows(path, reader, len(new))
             if len(rows) != len(new):
                 raise ValueError(has_changed)
             if not longer and any(issubclass(warning.category, pd.errors.ParserWarning) for warning in caught):
@@ -221,16 +218,18 @@ def write_with_columns(path: Path, columns: pd.DataFrame | Iterable[pd.DataFrame
             both = pd.concat([rows.reset_index(drop=True), new.reset_index(drop=True)], axis=1)
             both.to_csv(text, sep=options["sep"], index=False, header=first)
             first = False
-        if len(_next_rows(reader, 1)):
+        if len(_next_rows(path, reader, 1)):
             raise ValueError(has_changed)
     text.detach()  # flushed, and left open
 
 
-def _next_rows(reader: Any, n_rows: int) -> pd.DataFrame:
+def _next_rows(path: Path, reader: Any, n_rows: int) -> pd.DataFrame:
     try:
         return reader.get_chunk(n_rows)
     except StopIteration:
         return pd.DataFrame()
+    except ValueError as error:
+        raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
 
 
 def _decimal_commas(column: pd.Series) -> pd.Series:
