@@ -612,7 +612,7 @@ def test_a_claim_is_reached_within_three_clicks(reader, id_):
     page = visitor.open("index.html")
     page.locator("nav").get_by_role("link", name="Map of the paper").first.click()
     page.wait_for_load_state("networkidle")  # who leaves earlier breaks off the loading of fonts
-    page.locator(f'a[href*="{urlencode({"place": place, "verdict": row["verdict"]})}"]').click()
+    page.locator(f'a[href$="{urlencode({"place": place, "verdict": row["verdict"]})}"]').click()
     claim = page.locator(f"#claim-{id_}")
     claim.get_by_role("button").click()
     numbers = claim.locator("dd").filter(has_text=row["paper"])
