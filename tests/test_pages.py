@@ -88,7 +88,9 @@ def test_paper_map_leads_to_captions_that_name_the_same_float():
                 for name in re.findall(r"^:(?:name|label): (\S+)$", block, flags=re.M):
                     sources[name] = block
     text = (BOOK / "paper_map.md").read_text()
-    entries = re.findall(r"^\* - ((?:Table|Figure|Algorithm) \d+)\n  - .*\n  - (.*)$", text, flags=re.M)
+    row = r"^\* - ((?:Table|Figure|Algorithm) \d+)\n  - .*\n  - {claims}`\1`\n  - (.*)$"
+    entries = re.findall(row, text, flags=re.M)
+    assert [name for name, _ in entries] == PAPER_FLOATS
     for name, here in entries:
         targets = re.findall(r"{(?:numref|prf:ref)}`([^`]+)`", here)
         assert targets, f"{name} leads nowhere"
