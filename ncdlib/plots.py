@@ -229,10 +229,12 @@ def _hover_script(images: NDArray, zoom: int = 6) -> str:
     return script.replace("SHEET", json.dumps(shown))
 
 
-def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None) -> Axes:
+def plot_rows(
+    points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes | None = None, avoid: ArrayLike | None = None
+) -> Axes:
     """Draw rows as points of a plane: known classes in blues and greys, novel ones in warm colours, each named.
 
-    A class's name stands above the thickest of its points.
+    A class's name stands beside the thickest of its points, above them where there is room.
 
     Parameters
     ----------
@@ -243,6 +245,8 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
         Says which classes are known and what they are called.
     ax : matplotlib Axes, optional
         By default those of a new figure.
+    avoid : array of shape (n_places, 2), optional
+        Where no name should stand, because something else will be drawn there.
 
     Examples
     --------
@@ -256,22 +260,35 @@ def plot_rows(points: ArrayLike, y: ArrayLike, problem: NCDProblem, *, ax: Axes 
     points, y = np.asarray(points), np.asarray(y)
     ax = ax or plt.subplots()[1]
     outline = [patheffects.withStroke(linewidth=3, foreground="white")]
+    room = np.ptp(points, axis=0) * 0.08
+    taken = [] if avoid is None else list(np.asarray(avoid))
     for classes, colors in ((problem.known_classes, KNOWN_COLORS), (problem.novel_classes, NOVEL_COLORS)):
         for i, c in enumerate(classes):
             mine = points[y == c]
             if len(mine) == 0:
                 continue
             ax.scatter(*mine.T, s=8, color=colors[i % len(colors)], alpha=0.7, lw=0)
-            # Above the point with the most neighbours: a mean may fall between two groups.
-            distances = euclidean_distances(mine)
-            near = distances <= np.median(distances) / 2
-            group = mine[near[near.sum(axis=1).argmax()]]
-            x, top = np.median(group[:, 0]), group[:, 1].max()
-            name = ax.text(x, top, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
+            place = _free_place(mine, np.array(taken).reshape(-1, 2), room)
+            taken.append(place)
+            name = ax.text(*place, problem.class_names[c], ha="center", va="center", weight="bold", size="large")
             name.set_path_effects(outline)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return ax
+
+
+def _free_place(points: NDArray, taken: NDArray, room: NDArray) -> NDArray:
+    """Choose a place for a name beside the point with the most neighbours (a mean may fall between two groups)."""
+    distances = euclidean_distances(points)
+    near = distances <= np.median(distances) / 2
+    group = points[near[near.sum(axis=1).argmax()]]
+    middle, half = np.median(group, axis=0), np.ptp(group, axis=0) / 2
+    directions = np.array([[0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, 1], [1, -1], [-1, -1]])
+    candidates = middle + directions * half
+    if len(taken) == 0:
+        return candidates[0]
+    nearest = euclidean_distances(candidates / room, taken / room).min(axis=1)
+    return candidates[(nearest >= 1).argmax() if (nearest >= 1).any() else nearest.argmax()]
 
 
 def add_slider(frames: Mapping[str, Sequence[go.Scatter]], layout: Mapping | None = None) -> go.Figure:
