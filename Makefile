@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 SITE := _build/html/index.html
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # The processes work side by side, so each keeps to one thread.
+TEXTS := *.md book benchmarks ncdlib
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .PHONY: help setup book test quick lint unit site lab bench reproduce audit lock clean
@@ -47,6 +48,7 @@ lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/codespell $(TEXTS)
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive ncdlib
 
 unit: $(READY)
@@ -56,7 +58,9 @@ unit: $(READY)
 site: $(READY)
 	$(PYTEST) tests/test_site.py
 
+# Once the book is built, book/filled_in has the chapters as the site shows them, beside their sources.
 lab: $(READY)
+	ln -sfn ../_build/html/notebooks book/filled_in
 	$(BIN)/jupyter lab book
 
 bench: $(READY)

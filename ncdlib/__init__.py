@@ -16,7 +16,8 @@ _attributes = {
     "methods.saving": ["load"],
     "selection.hidden_classes": ["HiddenClassKFold"],
     "selection.search": ["HiddenClassSearchCV"],
-    "own_data.discovery": ["Discovery", "discover"],
+    "own_data.discover": ["discover"],
+    "own_data.result": ["Discovery"],
 }
 for _method in METHODS.values():
     if _method.module.startswith("ncdlib."):

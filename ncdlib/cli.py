@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ncdlib.datasets import DatasetInfo
     from ncdlib.evidence.plan import Job
+    from ncdlib.own_data.result import Discovery
 
 METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
 
@@ -123,7 +124,18 @@ def discover(
     method: Annotated[str, typer.Option(help=METHOD_HELP)] = "pbn",
     trials: Annotated[int, typer.Option(min=0, help="Hyperparameter sets to try.")] = 20,
     clusters: Annotated[int | None, typer.Option(min=1, help="The number of classes, if you know it.")] = None,
+    index: Annotated[str, typer.Option(help="The validity index that estimates the number of classes.")] = "silhouette",
+    k_max: Annotated[int | None, typer.Option(min=2, help="The largest number of classes to try.")] = None,
+    mixed: Annotated[
+        bool | None,
+        typer.Option(
+            "--mixed/--no-mixed",
+            help="Unlabelled rows may be of known classes, or are all new; by default it is tested.",
+        ),
+    ] = None,
+    label_missing: Annotated[str | None, typer.Option(help="A label that stands for a missing one: unknown.")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="A column to take as it is; may be repeated.")] = None,
     store: Annotated[Path | None, typer.Option(help="A file to resume the search from.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
     max_rows: Annotated[
@@ -133,12 +145,8 @@ def discover(
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
 ) -> None:
     """Discover classes among the unlabelled rows of your own table, and say what they are."""
-    import pandas as pd
-
-    from ncdlib._io.files import atomic_write
-    from ncdlib.own_data.discovery import MAX_ROWS, RESULT_COLUMNS, discover_file
-    from ncdlib.own_data.report import count
-    from ncdlib.own_data.table import OTHER_FILES, is_parquet, write_with_columns
+    from ncdlib.own_data.discover import MAX_ROWS, discover_file
+    from ncdlib.own_data.read import OTHER_FILES
 
     files = [path for path in (table, output, report, store) if path is not None]
     for path in files[1:]:
@@ -146,46 +154,71 @@ def discover(
     if output is not None and any(output.suffix.lower() in endings for endings in OTHER_FILES.values()):
         raise ValueError(f"cannot write {output}: give a name that ends in .csv or .parquet")
     _check_jobs(jobs)
-
-    def what_is_kept() -> str:
-        if store is None:
-            return "with --store FILE, the same command would go on where the search was"
-        if not store.exists():  # before the first unit of work was done
-            return "nothing was finished yet: the same command starts again"
-        return "the same command goes on where the search was"
-
-    with _one_line_when_stopped(what_is_kept):
+    with _one_line_when_stopped(lambda: _how_to_go_on(store)):
         rows, found = discover_file(
             table,
             label_column,
             drop=drop or (),
+            label_missing=label_missing,
             dask=dask,
             method=method,
             n_trials=trials,
-            n_clusters=clusters or "silhouette",
+            n_clusters=clusters or index,
+            k_max=k_max,
+            unlabeled={None: "auto", True: "mixed", False: "new"}[mixed],
+            keep=keep or (),
             store=store,
             n_jobs=None if dask else jobs,
             max_rows=max_rows or MAX_ROWS,
             random_state=seed,
         )
-    labels = found.to_frame()
-    unlabeled = count(int(labels["discovered"].sum()), "unlabelled row", "unlabelled rows")
-    typer.echo(f"{unlabeled}; known classes: {_sizes(labels['label'][~labels['discovered']])}")
-    for note in found.notes:
-        typer.echo(f"note: {note}")
-    typer.echo(_as_text(found.summary()))
-    typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
+    _show(found)
     if output is not None:
-        added = labels.set_axis(RESULT_COLUMNS, axis=1)
-        with atomic_write(output) as file:
-            if not is_parquet(output) and not is_parquet(table):
-                write_with_columns(table, added, file)
-            elif is_parquet(output):
-                rows.assign(**added).to_parquet(file)
-            else:
-                rows.assign(**added).to_csv(file, index=not isinstance(rows.index, pd.RangeIndex))
+        _write_labels(output, table, rows, found)
     if report is not None:
         found.report(report)
+
+
+def _how_to_go_on(store: Path | None) -> str:
+    if store is not None and store.exists():
+        return "the same command goes on where the search was"
+    if store is not None:
+        return "nothing was finished yet: the same command starts again"
+    return "with --store FILE, the same command would go on where the search was"
+
+
+def _show(found: Discovery) -> None:
+    """Print what was found: rows, notes, a line for each class."""
+    from ncdlib.own_data.report import count
+
+    known = found.to_frame()["label"][~found.unlabeled]
+    unlabeled = count(int(found.unlabeled.sum()), "unlabelled row", "unlabelled rows")
+    typer.echo(f"{unlabeled}; known classes: {_sizes(known)}")
+    for note in found.notes:
+        typer.echo(f"note: {note}")
+    if not found.profiles:
+        typer.echo("no class discovered")
+        return
+    typer.echo(_as_text(found.summary()))
+    typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
+
+
+def _write_labels(output: Path, table: Path, rows: pd.DataFrame, found: Discovery) -> None:
+    """Write the table with the labels; a CSV file that was read is written cell for cell."""
+    import pandas as pd
+
+    from ncdlib._io.files import atomic_write
+    from ncdlib.own_data.read import is_parquet, write_with_columns
+    from ncdlib.own_data.result import RESULT_COLUMNS
+
+    added = found.to_frame().set_axis(RESULT_COLUMNS, axis=1)
+    with atomic_write(output) as file:
+        if not is_parquet(output) and not is_parquet(table):
+            write_with_columns(table, added, file)
+        elif is_parquet(output):
+            rows.assign(**added).to_parquet(file)
+        else:
+            rows.assign(**added).to_csv(file, index=not isinstance(rows.index, pd.RangeIndex))
 
 
 def _sizes(labels: pd.Series) -> str:
@@ -275,12 +308,12 @@ def _measure_all(
     trials: int | None,
 ) -> int:
     """Measure until nothing is left: a search that is finished makes new cells possible."""
+    from ncdlib._io.dask_cluster import dask_cluster
     from ncdlib.evidence.measure import reproduce
-    from ncdlib.own_data.discovery import _dask_cluster
 
     deadline = None if budget is None else time.time() + 60 * budget
     n_rows, todo = 0, first
-    with _dask_cluster(dask):
+    with dask_cluster(dask):
         while n_new := reproduce(todo, n_jobs=jobs, deadline=deadline, trials=trials):
             n_rows, todo = n_rows + n_new, pending()
     return n_rows

@@ -32,12 +32,18 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from IPython.display import HTML
 
-# One colour for each method in every figure.
-PALETTE = {method.label: method.color for method in METHODS.values()}
+# One colour, one meaning. Methods have greens and purples; those that grow out of each other share a hue.
+PALETTE = {method.label: method.color for method in METHODS.values()} | {
+    "TabularNCD, mended": "#4a1844",
+    "SC PBN default": "#d56ea9",
+    "SC PBN full opt": "#cc337c",
+}
 
 # Known classes: muted blues and greys. Novel classes: warm. Taken in order, and again from the start.
 KNOWN_COLORS = ("#3d5a80", "#8d99ae", "#5c7c9c", "#b0bccb", "#6b7a8f", "#98b4d4", "#4a5568", "#cbd5e0")
-NOVEL_COLORS = ("#d1495b", "#edae49", "#e76f51", "#9b2226", "#f4a261", "#ca6702", "#bb3e83", "#7f4f24")
+NOVEL_COLORS = ("#d1495b", "#edae49", "#e76f51", "#9b2226", "#f4a261", "#ca6702", "#e8998d", "#7f4f24")
+# Known classes that play novel ones for a while.
+HIDDEN_COLOR = "#0fa3b1"
 
 
 def set_style() -> None:
@@ -56,7 +62,7 @@ def set_style() -> None:
             "font.size": 11,
             "figure.dpi": 160,
             "figure.figsize": (8, 4),
-            "figure.facecolor": "white",  # opaque: the same figure serves the dark theme
+            "figure.facecolor": "white",  # the book's dark theme turns lightness round and keeps hues: see book.css
             "figure.constrained_layout.use": True,
             "axes.spines.top": False,
             "axes.spines.right": False,
@@ -182,7 +188,7 @@ def plot_matching(y_true: ArrayLike, y_pred: ArrayLike, class_names: Mapping[int
 def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -> HTML:
     """Show an interactive figure in a chapter without a request to any other host.
 
-    In the built book plotly's script is loaded from the site's own files; in a notebook the output holds it.
+    In the built book the site's own script draws it when a reader comes near; in a notebook the output holds plotly's.
 
     Parameters
     ----------
@@ -207,7 +213,7 @@ def show_plotly(fig: go.Figure, alt: str, hover_images: NDArray | None = None) -
         full_html=False,
         auto_play=False,
         include_plotlyjs=not in_book,
-        config={"displaylogo": False, "responsive": True},
+        config={"displayModeBar": False, "responsive": True},  # the bar would cover legends
         post_script=None if hover_images is None else _hover_script(hover_images),
     )
     return HTML(f'<div role="figure" aria-label="{escape(alt)}" style="position: relative">{body}</div>')

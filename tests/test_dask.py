@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from ncdlib import make_ncd_blobs
 from ncdlib.cli import app
 from ncdlib.evidence import experiments, load_results, protocols
-from ncdlib.own_data.discovery import discover_file
+from ncdlib.own_data.discover import discover_file
 
 distributed = pytest.importorskip("distributed")
 WORKERS = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": 0}

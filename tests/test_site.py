@@ -3,21 +3,26 @@
 import ast
 import functools
 import importlib
+import io
 import json
 import re
 import threading
 import tomllib
+import zlib
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
+import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup
 from conftest import ROOT, SITE, chapters_of
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 from test_book import CHAPTERS, cells, python
 from test_pages import PUBLIC_MODULES, public_names
@@ -105,6 +110,19 @@ def reader(browser, site):
         one.context.close()
 
 
+def read_to_the_end(page: Page) -> None:
+    """Scroll as a reader does: pictures and interactive figures load when one comes near."""
+    page.evaluate("""async () => {
+        for (let y = 0; y < document.body.scrollHeight; y += innerHeight) {
+            scrollTo(0, y);
+            await new Promise((next) => setTimeout(next, 30));
+        }
+        scrollTo(0, 0);
+    }""")
+    page.wait_for_function("document.querySelector('script[type=\"text/plotly\"]') === null")
+    page.wait_for_load_state("networkidle")
+
+
 @every_page
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
@@ -113,6 +131,8 @@ def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
     page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
     assert visitor.problems == []
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES["desktop"]["width"]
+    names = page.locator("button.copybtn").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))")
+    assert set(names) <= {"Copy the code"}
     # What is folded is read, too: code, solutions, claims.
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     page.evaluate("document.querySelectorAll('button.toggle-button-hidden').forEach(one => one.click())")
@@ -129,6 +149,7 @@ def test_page_loads_from_this_host_alone_and_is_accessible(reader, path, theme):
 @every_page
 def test_formulas_pictures_plots_and_hidden_solutions_are_there(reader, path):
     page = reader().open(path)
+    read_to_the_end(page)
     formulas = page.locator(".math:not(nav *)")
     if formulas.count():  # window.MathJax is there before MathJax itself: the page's options
         page.wait_for_function("window.MathJax?.startup?.promise?.then(() => true)")
@@ -203,13 +224,16 @@ def test_buttons_lead_to_the_chapter_in_this_repository(chapter):
     document = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     links = {tag["title"]: tag["href"] for tag in document.select(".article-header-buttons a[href]")}
     download = page.parent / links.pop("Download source file")
-    assert download.name == chapter.name and cells(download)
+    assert download.parent.name == "notebooks" and download.name == chapter.name and cells(download)
+    published = re.search(r"git checkout --force -B (\w+)", workflow).group(1)
+    assert published == "notebooks"
     issue = urlsplit(links.pop("Open an issue"))
     assert issue.geturl().startswith(f"https://github.com/{owner_and_name}/issues/new?")
     assert f"book/{page.name}" in unquote(issue.query)
     assert links == {
-        "Launch on Binder": f"https://mybinder.org/v2/gh/{owner_and_name}/{branch}?urlpath=lab/tree/{path}",
-        "Launch on Colab": f"https://colab.research.google.com/github/{owner_and_name}/blob/{branch}/{path}",
+        "Launch on Binder": f"https://mybinder.org/v2/gh/{owner_and_name}/{published}?urlpath=lab/tree/notebooks/{chapter.name}",
+        "Launch on Colab": "https://colab.research.google.com/github/"
+        f"{owner_and_name}/blob/{published}/notebooks/{chapter.name}",
         "Source repository": f"https://github.com/{owner_and_name}",
         "Suggest edit": f"https://github.com/{owner_and_name}/edit/{branch}/{path}",
     }
@@ -235,7 +259,17 @@ def test_quiz_answers_respond(reader, path):
         assert question.get_attribute("data-answered") == ("right" if number % 2 else "wrong")
     scores = page.locator(".quiz-score").all_inner_texts()
     assert sum(int(score.split(" of ")[0]) for score in scores) == n_right
-    assert all("0 to go" in score for score in scores)
+    assert all(score.endswith(" %.") for score in scores)
+    again = page.get_by_role("button", name="Start again")
+    assert again.count() == len(scores)
+    while again.count():
+        again.first.click()
+    assert page.locator("[data-answered], .quiz-chosen, [aria-disabled]").count() == 0
+    assert set(page.locator(".quiz-score").all_inner_texts()) == {""}
+    first = page.locator("ol.quiz > li").first
+    first.locator(".quiz-right button").click()
+    assert first.locator(".quiz-feedback").inner_text().startswith("Right.")
+    assert page.locator(".quiz-score").first.inner_text().startswith("1 of 1 right")
     assert visitor.problems == []
 
 
@@ -259,6 +293,7 @@ def test_sliders_move(reader):
     for path in pages:
         visitor = reader()
         page = visitor.open(path)
+        read_to_the_end(page)
         for plot in page.locator(".plotly-graph-div").all():
             if plot.locator(".slider-container").count() == 0:
                 continue
@@ -346,6 +381,178 @@ def test_missing_address_shows_a_page_with_style_and_contents(reader, site):
     assert "does not exist" in page.locator("article").inner_text()
     page.locator("nav a", has_text="Known and novel classes").first.click()
     assert page.url.startswith(site) and page.url.endswith("book/problem.html")
+
+
+def test_missing_address_in_a_folder_has_its_style(browser, site):
+    """GitHub serves 404.html at whatever address is missing."""
+    context = browser.new_context()
+    page, problems = context.new_page(), []
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("requestfailed", lambda request: problems.append(request.url))
+    body = (SITE / "404.html").read_text(encoding="utf-8")
+    page.route("**/no/such/page", lambda route: route.fulfill(body=body, content_type="text/html"))
+    page.goto(urljoin(site, "no/such/page"), wait_until="networkidle")
+    assert page.locator("article h1").is_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('.bd-sidebar-primary')).display") == "flex"
+    assert problems == []
+    context.close()
+
+
+RAW = re.compile(r":header-rows:|:name: |\{(numref|glue\S*|cite\S*|ref|doc|term|chapter)\}`|```|:::")
+
+
+@every_page
+def test_no_page_shows_raw_directives(path):
+    document = BeautifulSoup((SITE / path).read_text(encoding="utf-8"), "html.parser")
+    for code in document.select("pre, code, script"):
+        code.decompose()
+    found = RAW.search(document.get_text())
+    assert found is None, document.get_text()[max(found.start() - 60, 0) : found.end() + 60]
+
+
+@every_page
+def test_head_says_what_the_page_is(path):
+    head = BeautifulSoup((SITE / path).read_text(encoding="utf-8"), "html.parser").head
+    content = {tag.get("name") or tag.get("property"): tag["content"] for tag in head.select("meta[content]")}
+    assert len(head.select('meta[name="viewport"]')) == 1
+    assert 40 <= len(content["description"]) <= 170
+    assert content["og:title"] and content["og:description"] == content["description"]
+    base = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
+    assert (SITE / content["og:image"].removeprefix(base)).is_file()
+
+
+def test_pages_have_descriptions_of_their_own():
+    pages = [page for page in PAGES if page.startswith("book/") or page == "index.html"]
+    heads = [BeautifulSoup((SITE / page).read_text(encoding="utf-8"), "html.parser").head for page in pages]
+    texts = [head.find("meta", attrs={"name": "description"})["content"] for head in heads]
+    assert sorted(text for text in set(texts) if texts.count(text) > 1) == []
+
+
+LIGHT = 1_500_000  # bytes
+
+
+@every_page
+def test_first_load_is_light(browser, site, path):
+    """What a server sends that compresses text, as GitHub's does; the landing page is as light without."""
+    context = browser.new_context(viewport=SIZES["desktop"])
+    page, answers = context.new_page(), []
+    page.on("response", lambda answer: answers.append(answer))
+    page.goto(urljoin(site, path), wait_until="networkidle")
+    bodies = {answer.url: answer.body() for answer in answers if answer.ok}
+    text = (".html", ".js", ".css", ".svg")
+    sizes = {url: len(zlib.compress(b)) if urlsplit(url).path.endswith(text) else len(b) for url, b in bodies.items()}
+    assert sum(sizes.values()) < LIGHT / 2, sorted(sizes.items(), key=lambda item: -item[1])[:5]
+    if path == "index.html":
+        assert sum(map(len, bodies.values())) < LIGHT
+    html = (SITE / path).read_text(encoding="utf-8")
+    assert any("mathjax" in url for url in bodies) == ('class="math' in html)
+    assert not any("fontawesome" in url for url in bodies)
+    context.close()
+
+
+def test_icons_are_there(reader):
+    page = reader().open("book/known_k.html")
+    family = page.evaluate("""async () => {
+        await document.fonts.ready;
+        return [...document.fonts].filter(font => font.status === "loaded").map(font => font.family).join();
+    }""")
+    assert "Font Awesome 6 Free" in family and "Font Awesome 6 Brands" in family
+
+
+def test_hero_moves_until_it_is_paused(reader):
+    visitor = reader()
+    page = visitor.open("index.html")
+    picture = "document.querySelector('.hero canvas').toDataURL()"
+    page.wait_for_function("document.querySelector('.hero-epoch').textContent !== ''")
+    first = page.evaluate(picture)
+    page.wait_for_timeout(800)
+    assert page.evaluate(picture) != first
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_timeout(100)
+    still = page.evaluate(picture)
+    page.wait_for_timeout(500)
+    assert page.evaluate(picture) == still
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.wait_for_timeout(100)
+    assert page.evaluate(picture) != still  # in the colours of the dark
+    assert visitor.problems == []
+
+
+def test_hero_rests_for_readers_who_prefer_less_motion(browser, site):
+    context = browser.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(site, wait_until="networkidle")
+    picture = "document.querySelector('.hero canvas').toDataURL()"
+    assert page.locator(".hero-epoch").inner_text() == "Epoch 100."
+    still = page.evaluate(picture)
+    page.wait_for_timeout(500)
+    assert page.evaluate(picture) == still
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function(f"still => {picture} !== still", arg=still)
+    context.close()
+
+
+def test_findings_are_the_ledger_s():
+    skip_if_measured_since_the_build()
+    claims = ledger()
+    findings = BeautifulSoup((SITE / "index.html").read_text(encoding="utf-8"), "html.parser").select_one(".findings")
+    bar = {" ".join(tag.get_text().split()[1:]): int(tag.b.get_text()) for tag in findings.select(".verdict-bar a")}
+    assert bar == claims["verdict"].value_counts().to_dict()
+    answers = findings.select("li")
+    assert len(answers) == 6
+    verdict = verdicts(claims)
+    for answer in answers:
+        assert answer.select_one(".verdict").get_text() == verdict[answer.a["href"].rpartition("#claim-")[2]]
+        assert re.search(r"\d", answer.select("span")[-1].get_text())
+
+
+@pytest.mark.parametrize("figure", ["#fig-kmeans-starts img", ".plotly-graph-div"])
+def test_figures_have_no_white_ground_in_the_dark(reader, figure):
+    page = reader(theme="dark").open("book/kmeans.html")
+    read_to_the_end(page)
+    box = page.locator(figure).first
+    box.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    pixels = np.asarray(Image.open(io.BytesIO(box.screenshot())).convert("RGB"))
+    ground = [
+        int(value) for value in re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    ]
+    assert np.abs(pixels[3, 3].astype(int) - ground[:3]).max() <= 6
+    assert (pixels.mean(axis=2) > 200).mean() < 0.1
+
+
+def test_names_stay_in_view_while_a_table_scrolls(reader):
+    page = reader(size="phone").open("book/known_k.html")
+    box = page.locator("#tab-known-k-ncd .output.text_html, #tab-known-k-ncd .text_html").first
+    assert box.get_attribute("data-more") == "right"  # it fades out where it goes on
+    name = page.locator("#tab-known-k-ncd tbody th[rowspan]").first
+    before = name.bounding_box()["x"]
+    box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    page.wait_for_timeout(200)
+    assert name.bounding_box()["x"] == pytest.approx(before, abs=2)
+    assert box.get_attribute("data-more") is None
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_copy_of_a_chapter_reads_without_the_site(chapter):
+    copy = nbformat.read(SITE / "notebooks" / chapter.name, as_version=4)
+    nbformat.validate(copy)
+    code = ["".join(cell["source"]) for cell in cells(chapter) if cell["cell_type"] == "code"]
+    assert [cell.source for cell in copy.cells if cell.cell_type == "code"] == code
+    text = "\n\n".join(cell.source for cell in copy.cells if cell.cell_type == "markdown")
+    prose = re.sub(r"^( *> ?| *)```.*?^( *> ?| *)```$|``[^`]+``|`[^`]+`", "", text, flags=re.M | re.S)
+    for raw in ("{glue", "{numref}", "{cite", "{ref}", "{doc}", "{chapter", ":::", "{exercise", "{solution"):
+        assert raw not in text, raw
+    assert "```" not in prose
+    assert text.startswith("# ") and "## Exercises" in text and "**Exercise " in text and "**Solution to" in text
+    assert any(cell.get("outputs") for cell in copy.cells)
+    pictures = [figure for cell in cells(chapter) if (figure := cell["metadata"].get("mystnb", {}).get("figure"))]
+    kinds = {"fig": "Figure", "tab": "Table"}
+    for figure in pictures:  # every caption is there, with a number
+        assert re.search(rf"\*\*{kinds[figure['name'][:3]]} \d+\.\d+\.\*\* ", text)
+    captions = re.findall(r"^\*\*(?:Figure|Table) \d+\.\d+\.\*\*", text, flags=re.M)
+    assert len(set(captions)) == len(captions) >= len(pictures)
 
 
 def test_site_names_no_script_of_another_host():

@@ -332,3 +332,17 @@ def test_a_search_needs_memory_for_two_matrices(monkeypatch):
     with pytest.raises(ValueError, match="more than there is memory for"):
         NCDSpectralClustering(2, n_iter=1, random_state=0).fit(X, y)
     assert NCDSpectralClustering(2, s_min=0.6, n_components=2, random_state=0).fit(X, y).n_clusters_ == 2
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_small_table_of_flags_has_an_embedding(seed):
+    """Its rows are often equal, and with them eigenvalues: one of LAPACK's drivers then ends in an internal error."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.random((7, 16)) < 0.5
+    kind = rng.choice(7, 101, p=[0.4, 0.2, 0.05, 0.13, 0.04, 0.08, 0.1])
+    X = (kinds[kind] ^ (rng.random((101, 16)) < 0.03)).astype(float)
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+    y = np.where(np.isin(kind, [0, 1, 3, 6]), kind, -1)
+    model = NCDSpectralClustering("silhouette", random_state=seed).fit(X, y)
+    assert np.isfinite(model.embedding_).all()
+    assert set(model.labels_[y == -1]) == set(range(model.n_clusters_))

@@ -12,14 +12,12 @@ from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
-import plotly
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
-from sphinx.util.fileutil import copy_asset_file
 
 logger = logging.getLogger(__name__)
 
@@ -83,23 +81,11 @@ def share_version(app: Sphinx, config: Config) -> None:
     config.myst_substitutions = {**config.myst_substitutions, "version": config.version}
 
 
-def add_plotly(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Load plotly's script, from this site, on the pages that have a plotly figure."""
-    if "plotly-graph-div" in context.get("body", ""):
-        app.add_js_file("plotly.min.js")
-
-
 def drop_wrong_role(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Docutils calls a bibliography a list, but gives its entries another role than list items have."""
     context["body"] = context.get("body", "").replace(
         '<div role="list" class="citation-list">', '<div class="citation-list">'
     )
-
-
-def copy_plotly(app: Sphinx, error: Exception | None) -> None:
-    if error is None:
-        script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-        copy_asset_file(str(script), str(Path(app.outdir) / "_static"))
 
 
 class TableFigure(nodes.figure):
@@ -158,16 +144,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # on rows this few, threads cost more than they bring
     app.add_enumerable_node(TableFigure, "table", html=(visit_table_figure, depart_table_figure))
     app.add_transform(NumberTables)
-    app.setup_extension("quiz")
+    for name in ("quiz", "chapters", "light_pages", "copies", "frontpage"):
+        app.setup_extension(name)
     app.add_directive("chapter-times", ChapterTimes)
     app.connect("config-inited", discard_stale_build)
     app.connect("config-inited", share_version)
     app.connect("autodoc-process-docstring", escape_fitted_names, priority=600)  # after napoleon
     app.connect("doctree-resolved", fill_chapter_times)
     app.connect("doctree-resolved", keep_together)
-    app.connect("html-page-context", add_plotly)
     app.connect("html-page-context", drop_wrong_role)
-    app.connect("build-finished", copy_plotly)
     app.connect("build-finished", keep_only_clean_build)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import blas, eigh
+from scipy.linalg import LinAlgError, blas, eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state, gen_batches
@@ -236,10 +236,12 @@ def _lapack(matrix: NDArray[np.float32], first: NDArray[np.float32], n_component
     """Find the same directly; overwrite `matrix`."""
     n = len(matrix)
     matrix = blas.ssyr(-3, first, a=matrix, lower=1, overwrite_a=1)
-    values, vectors = eigh(
-        matrix, subset_by_index=[n - n_components, n - 1], overwrite_a=True, check_finite=False, driver="evr"
-    )
-    if len(values) < n_components:  # "evr" gives up on many equal eigenvalues, as equal rows have; "evd" does not
+    values = vectors = ()
+    with suppress(LinAlgError):  # "evr" gives up on many equal eigenvalues, as equal rows have; "evd" does not
+        values, vectors = eigh(
+            matrix, subset_by_index=[n - n_components, n - 1], overwrite_a=True, check_finite=False, driver="evr"
+        )
+    if len(values) < n_components:
         np.fill_diagonal(matrix, 0)  # the upper half is as it was: LAPACK overwrites the lower one only
         matrix = blas.ssyr(-3, first, a=matrix, lower=0, overwrite_a=1)
         values, vectors = eigh(matrix, lower=False, overwrite_a=True, check_finite=False, driver="evd")

@@ -14,11 +14,14 @@ import numpy as np
 
 import ncdlib
 from ncdlib._io.files import atomic_write
+from ncdlib.own_data.draw import draw
+from ncdlib.own_data.rows import OUTLIER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ncdlib.own_data.discovery import ClassProfile, Difference, Discovery
+    from ncdlib.own_data.explain import ClassProfile, Difference
+    from ncdlib.own_data.result import Discovery
 
 N_DIFFERENCES = 6
 
@@ -44,28 +47,15 @@ def write_report(found: Discovery, path: Path) -> Path:
 
 
 def _page(found: Discovery) -> str:
-    n_unlabeled = int(np.sum(found.labels >= 0))
+    n_unlabeled = int(found.unlabeled.sum())
     known = sorted({str(c) for c in found.known if c is not None})
-    index = found.estimate.index.replace("_", " ")
-    estimated = found.estimate.n_clusters == found.n_clusters
-    how = (
-        f"the {index} index is best for this number"
-        if estimated
-        else f"the {index} index would say {found.estimate.n_clusters}"
-    )
     notes = "".join(f"<p class='note'>{escape(note)}</p>" for note in found.notes)
     body = f"""
 <h1>{count(found.n_clusters, "discovered class", "discovered classes")}</h1>
 <p>{count(n_unlabeled, "unlabelled row", "unlabelled rows")} among {len(found.labels)}; known classes
-({len(known)}): {escape(", ".join(known))}. Method: {escape(type(found.model).__name__)}. Number of classes: {how}.
-Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.</p>
+({len(known)}): {escape(", ".join(known))}. {_known_or_new(found)}</p>
 {notes}
-<h2>The classes</h2>
-<div class="table">{_overview(found)}</div>
-{"".join(_profile(p, n_unlabeled) for p in found.profiles)}
-<h2>Figures</h2>
-{_figure(found)}
-{_search(found)}
+{_classes(found) if found.profiles else ""}
 <p>Made by ncdlib {escape(ncdlib.__version__)}.</p>
 """
     return (
@@ -77,7 +67,41 @@ Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</
     )
 
 
+def _known_or_new(found: Discovery) -> str:
+    """Say what became of the unlabelled rows."""
+    parts = [count(int(np.sum(found.labels >= 0)), "row", "rows") + " in discovered classes"]
+    if n_recognised := int(found.recognised.sum()):
+        parts.append(f"{n_recognised} recognised as of known classes")
+    if n_outliers := int(np.sum(found.labels == OUTLIER)):
+        parts.append(f"{n_outliers} of no class")
+    told = found.known_or_new
+    test = "" if told is None else f" Test of no new class at all: p = {told.p_value:.2g}."
+    return f"Of the unlabelled rows: {', '.join(parts)}.{test}"
+
+
+def _classes(found: Discovery) -> str:
+    index = found.estimate.index.replace("_", " ")
+    estimated = found.estimate.n_clusters == found.model.n_clusters
+    how = (
+        f"the {index} index is best for this number"
+        if estimated
+        else f"the {index} index would say {found.estimate.n_clusters}"
+    )
+    n_discovered = int(np.sum(found.labels >= 0))
+    return f"""
+<p>Method: {escape(type(found.model).__name__)}. Number of classes: {how}.
+Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.</p>
+<h2>The classes</h2>
+<div class="table">{_overview(found)}</div>
+{"".join(_profile(p, n_discovered) for p in found.profiles)}
+<h2>Figures</h2>
+{_figure(found)}
+{_search(found)}
+"""
+
+
 def count(n: int, one: str, many: str) -> str:
+    """Return a number with its noun."""
     return f"{n} {one if n == 1 else many}"
 
 
@@ -95,8 +119,11 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[str]], numbers: Contai
 
 def _overview(found: Discovery) -> str:
     return _table(
-        ["class", "rows", "stability", "nearest known class", "rule"],
-        [[p.name, f"{p.size:,}", f"{p.stability:.2f}", str(p.nearest_known), p.rule] for p in found.profiles],
+        ["class", "rows", "stability", "nearest known class", "verdict", "rule"],
+        [
+            [p.name, f"{p.size:,}", f"{p.stability:.2f}", str(p.nearest_known), p.verdict, p.rule]
+            for p in found.profiles
+        ],
         numbers=("rows", "stability"),
     )
 
@@ -122,7 +149,8 @@ def _profile(profile: ClassProfile, n_unlabeled: int) -> str:
     )
     return f"""<section class="class"><h3>{escape(profile.name)}</h3>
 <p>{count(profile.size, "row", "rows")} ({profile.share:.0%} of {n_unlabeled}), nearest to the known class
-<strong>{escape(str(profile.nearest_known))}</strong>, found again with other seeds: {profile.stability:.2f}.</p>
+<strong>{escape(str(profile.nearest_known))}</strong> ({escape(profile.verdict)}),
+found again with other seeds: {profile.stability:.2f}.</p>
 <p>Rule: <code>{escape(profile.rule)}</code> ({profile.rule_precision:.0%} of the rows under it are of this class;
 it covers {profile.rule_recall:.0%} of the class)</p>
 <div class="table">{differences}</div></section>"""
@@ -131,7 +159,7 @@ it covers {profile.rule_recall:.0%} of the class)</p>
 def _figure(found: Discovery) -> str:
     import matplotlib.pyplot as plt
 
-    figure = found.plot()
+    figure = draw(found)
     try:
         image = _png(figure)
     finally:

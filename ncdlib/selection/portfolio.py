@@ -34,6 +34,7 @@ POWER = 2  # of the hidden ARI in a pipeline's weight
 SHARPNESS = 0.05  # of hidden ARI: a counter worse by this much has 1/e of the weight
 N_FOLDS = 4
 MAX_HIDDEN, MAX_HIDDEN_PER_CLASS = 1_000, 200  # rows of a fold
+CHUNK = 50_000  # rows assigned at a time
 N_VOTES = 10  # nearest rows that tell the class of a new one
 
 
@@ -58,7 +59,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         Number of novel classes; "auto" estimates it.
     n_neighbors : int, default=15
         Neighbours of a row in the graphs.
-    max_rows : int, default=1500
+    max_rows : int, default=1000
         The most unlabelled rows that are clustered: a random sample of a larger table. The others go where their
         nearest rows of the sample are.
     random_state : int, RandomState or None
@@ -96,7 +97,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         n_clusters: int | str = "auto",
         *,
         n_neighbors: int = 15,
-        max_rows: int = 1500,
+        max_rows: int = 1000,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -126,13 +127,13 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         clusterers = {space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()}
 
         pipeline_scores, counter_scores = self._hidden_scores(X, codes, rng, seed)
-        self._count(clusterers, counter_scores)
+        self._count(X[unlabeled], clusterers, counter_scores, rng)
         weights = np.ones(len(PIPELINES))
         if len(pipeline_scores):
             weights = np.maximum(pipeline_scores.mean(axis=0), 1e-3) ** POWER
         weights /= weights.sum()
         parts = [clusterers[space].partition(clusterer, self.n_clusters_) for space, clusterer in PIPELINES]
-        self.reference_labels_ = consensus(parts, weights, self.n_clusters_, seed)
+        self.reference_labels_ = consensus(parts, weights, self.n_clusters_)
         self.space_weights_ = weights.reshape(len(SPACES), -1).sum(axis=1)
         self._explain(weights, pipeline_scores)
         self.labels_ = np.full(len(codes), UNLABELED)
@@ -157,7 +158,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         """Hidden ARI of each pipeline and of each counter, one row a fold; hidden rows are clustered alone."""
         n_known = len(self.classes_)
         n_hidden = max(MIN_HIDDEN, n_known // 2)
-        pipeline_scores, counter_scores = [], []
+        pipeline_scores, counter_scores, rows_per_class = [], [], []
         n_folds = min(N_FOLDS, comb(n_known, n_hidden)) if n_known >= n_hidden + MIN_VISIBLE else 0
         folds = HiddenClassKFold(n_folds, random_state=seed).split(y=codes) if n_folds else ()
         for fold in folds:
@@ -166,6 +167,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             if len(hidden) <= n_hidden:
                 continue
             truth = codes[hidden]
+            rows_per_class.append(len(hidden) / n_hidden)
             matrices = _metrics(X[fold.visible], codes[fold.visible])
             spaces = _spaces(X[hidden], matrices)
             clusterers = {space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()}
@@ -174,10 +176,15 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             if self.n_clusters == "auto":
                 found = [clusterers[space].communities(resolution) for space, resolution in COUNTERS]
                 counter_scores.append([adjusted_rand_score(truth, part) for part in found])
+        self.rows_per_hidden_class_ = float(np.mean(rows_per_class)) if rows_per_class else 0.0
         return np.array(pipeline_scores), np.array(counter_scores)
 
-    def _count(self, clusterers: dict[str, _Clusterer], scores: NDArray) -> None:
-        """Set `n_clusters_` and `counts_`."""
+    def _count(self, X: NDArray, clusterers: dict, scores: NDArray, rng: np.random.RandomState) -> None:
+        """Set `n_clusters_` and `counts_`.
+
+        The fewer rows a class has in the graph, the fewer communities are seen. So where the first count leaves a
+        novel class fewer rows than a hidden class had, more are drawn, as far as there are, for a second count.
+        """
         self.counts_: dict[str, float] = {}
         if self.n_clusters != "auto":
             self.n_clusters_ = int(self.n_clusters)
@@ -185,7 +192,12 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         unusual = np.log2([resolution / USUAL_RESOLUTION for _, resolution in COUNTERS]) ** 2
         merit = -UNUSUAL * unusual + (scores.mean(axis=0) if len(scores) else 0)
         weights = np.exp((merit - merit.max()) / SHARPNESS)
-        counted = np.array([clusterers[space].communities(r).max() + 1 for space, r in COUNTERS])
+        counted = _counts(clusterers)
+        alike = min(len(X), int(self.rows_per_hidden_class_ * weighted_median(counted, weights)), 3 * self.max_rows)
+        if alike > len(self.reference_):
+            spaces = _spaces(X[np.sort(rng.choice(len(X), alike, replace=False))], self.matrices_)
+            seed = clusterers["raw"].seed
+            counted = _counts({space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()})
         self.n_clusters_ = weighted_median(counted, weights)
         self.counts_ = {str(k): float(weights[counted == k].sum() / weights.sum()) for k in np.unique(counted)}
 
@@ -207,20 +219,28 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         self.explanation_ = f"{self.n_clusters_} novel classes ({counted}); consensus of {len(names)} pipelines, {why}"
 
     def _vote(self, X: NDArray) -> NDArray[np.int64]:
-        """Class of standardised rows."""
-        k = int(self.reference_labels_.max()) + 1
-        votes = np.zeros((len(X), k))
+        """Class of standardised rows, some at a time: four copies of a large table would not fit."""
         reference = _spaces(self.reference_, self.matrices_, self.center_)
-        for weight, (space, Z) in zip(
-            self.space_weights_, _spaces(X, self.matrices_, self.center_).items(), strict=True
-        ):
-            search = NearestNeighbors(n_neighbors=min(N_VOTES, len(reference[space])), algorithm="brute")
-            distances, neighbors = search.fit(reference[space]).kneighbors(Z)
-            nearness = 1 / (distances + 1e-6 * distances.mean() + 1e-12)  # a row of the sample goes where it is
-            nearness *= weight / nearness.sum(axis=1, keepdims=True)
-            for column in range(neighbors.shape[1]):
-                np.add.at(votes, (np.arange(len(X)), self.reference_labels_[neighbors[:, column]]), nearness[:, column])
-        return votes.argmax(axis=1)
+        n_neighbors = min(N_VOTES, len(self.reference_))
+        searches = [NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(Z) for Z in reference.values()]
+        classes = np.arange(self.reference_labels_.max() + 1)
+        labels = np.empty(len(X), dtype=np.int64)
+        for start in range(0, len(X), CHUNK):
+            rows = X[start : start + CHUNK]
+            votes = np.zeros((len(rows), len(classes)))
+            spaces = _spaces(rows, self.matrices_, self.center_).values()
+            for weight, search, Z in zip(self.space_weights_, searches, spaces, strict=True):
+                distances, neighbors = search.kneighbors(Z)
+                nearness = 1 / (distances + 1e-9)  # a row of the sample goes where it is
+                nearness *= weight / nearness.sum(axis=1, keepdims=True)
+                voted = self.reference_labels_[neighbors]
+                votes += np.stack([(nearness * (voted == c)).sum(axis=1) for c in classes], axis=1)
+            labels[start : start + CHUNK] = votes.argmax(axis=1)
+        return labels
+
+
+def _counts(clusterers: dict[str, _Clusterer]) -> NDArray[np.int64]:
+    return np.array([clusterers[space].communities(resolution).max() + 1 for space, resolution in COUNTERS])
 
 
 class _Clusterer:

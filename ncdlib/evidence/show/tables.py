@@ -13,19 +13,13 @@ from matplotlib.figure import Figure
 
 from ncdlib.datasets import DATASETS, is_here
 from ncdlib.evidence.compare import PARAMS_FROM, compare_with_paper, show_table, within_tolerance
-from ncdlib.evidence.experiments import TOP_K_AS_FRACTION
 from ncdlib.evidence.paper import PAPER_NAME_OF
 from ncdlib.plots import PALETTE
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-COLORS = PALETTE | {
-    TOP_K_AS_FRACTION: "#b58fc9",
-    "KM PBN": PALETTE["PBN"],
-    "SC PBN default": PALETTE["NCD SC"],
-    "SC PBN full opt": PALETTE["SC"],
-}
+COLORS = PALETTE | {"KM PBN": PALETTE["PBN"]}
 
 
 def render_table(

@@ -1,42 +1,26 @@
-"""One's own tables: reading files, and turning mixed columns into numbers that can be named again."""
+"""Read a table from a file, and write it again with more columns, cell for cell as it was."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-import math
 import os
 import re
 import warnings
-from numbers import Number
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ncdlib._io.checks import as_numbers, check_table, shorten, unmasked
+from ncdlib._io.checks import shorten
 
 HEAD_BYTES = 2**16  # what the encoding and the separator are guessed from
-MISSING_CATEGORY = "(missing)"
-RARE_SHARE = 0.01  # categories with fewer rows than this are grouped
-MAX_CATEGORIES = 30
-TEXT_SHARE = 0.5  # a column with more distinct words than this share of its rows is text, not a category
-NUMBERS_SHARE = 0.9  # a column with more numbers than this is numbers, and what is none in it a slip
-MISSING_SHARE = 0.3  # a column with more gaps than this is worth a note
 MISSING_LABELS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "<NA>", "#N/A")
 MISSING_VALUES = (*MISSING_LABELS, "None")  # as a label, "None" may well be a class: no fault
-DATE = r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[ T].*)?"
 UNNAMED = "Unnamed: "  # what pandas calls a column without a name
 ROWS_AT_ONCE = 100_000
-SIGNS = r"[%$€£¥,'_\s]"  # that people write around and inside numbers
 OTHER_STARTS = {"HTML or XML": r"<(!|\?xml|html|table)", "JSON": r'[\[{]\s*["\[{]'}
 OTHER_FILES = {
     "is compressed: unpack it first": (".gz", ".zip", ".bz2", ".xz", ".zst"),
@@ -82,7 +66,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def _csv_format(path: Path) -> dict[str, Any]:
-    """How pandas must read a CSV file: its encoding, its separator, and what stands before its header."""
+    """Say how pandas must read a CSV file: its encoding, its separator, and what stands before its header."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):  # the first begins as UTF-16 does
@@ -186,7 +170,7 @@ def write_with_columns(path: Path, columns: pd.DataFrame, file: BinaryIO) -> Non
 
 
 def _decimal_commas(column: pd.Series) -> pd.Series:
-    """Numbers, where a column of text is numbers with a decimal comma, as files with semicolons often have."""
+    """Return numbers, where a column of text is numbers with a decimal comma, as files with semicolons often have."""
     text = column.dropna().astype(str)
     if text.str.fullmatch(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+").any():  # 1.234,56
         text = text.str.replace(".", "")
@@ -210,14 +194,14 @@ def _refuse_thousands(text: pd.Series, mark: str, decimal: str) -> None:
 
 
 def as_labels(column: pd.Series) -> pd.Series:
-    """The labels of a file, None where there is none: numbers as numbers, text without blanks around it.
+    """Return the labels of a file, None where there is none: numbers as numbers, text without blanks around it.
 
     Codes such as 01 stay text, and so do different texts that are the same number, as 1.1 and 1.10 or long codes.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from ncdlib.own_data.table import as_labels
+    >>> from ncdlib.own_data.read import as_labels
     >>> as_labels(pd.Series(["1.0", " 2 ", "", "-1"])).tolist()
     [1, 2, None, -1]
     >>> as_labels(pd.Series(["01", "None", "?"])).tolist()
@@ -259,196 +243,3 @@ def _is_utf8(path: Path) -> bool:
 
 def _one_line(error: Exception) -> str:
     return shorten(" ".join(str(error).split()), 300)
-
-
-class Feature(NamedTuple):
-    """A number that stands for a column, or for one category of it."""
-
-    column: str
-    category: str | None = None
-
-    def __str__(self) -> str:
-        return self.column if self.category is None else f"{self.column} is {self.category}"
-
-
-class TablePreprocessor:
-    """Numbers from a mixed table: medians for missing numbers, then standardised; categories one-hot.
-
-    Attributes
-    ----------
-    features_ : list of Feature
-        What the columns of the transformed table are.
-    notes_ : list of str
-        Columns that were left out, and why.
-    """
-
-    def fit(self, X: ArrayLike | pd.DataFrame) -> Self:
-        """Learn medians, scales and categories.
-
-        Raises
-        ------
-        ValueError
-            For a column that has no meaning as a number or a category: free text, dates, infinite numbers.
-        """
-        table = as_frame(X)
-        self.notes_: list[str] = []
-        numeric, categorical, refused = [], [], []
-        for name in table.columns:
-            column = table[name]
-            try:
-                n_values = column.nunique()
-            except TypeError:  # lists or the like, refused below
-                n_values = len(column)
-            gaps = column.isna().mean()
-            if n_values == 1 and gaps and not _is_numeric(column):
-                n_values = 2  # a gap is a category of its own
-            if n_values < 2:
-                reason = f"has a single value{' and gaps' if gaps else ''}" if n_values else "is empty"
-                self.notes_.append(f"The column {name!r} was left out: it {reason}.")
-            elif name.startswith(UNNAMED) and _counts_rows(column):
-                self.notes_.append(f"The column {name!r} was left out: it has no name, and numbers the rows.")
-            elif reason := _why_refused(column):
-                refused.append(f"the column {name!r} {reason}")
-            elif not _is_numeric(column):
-                categorical.append(name)
-                self.notes_ += _note_on_numbers(column)
-            else:
-                numeric.append(name)
-                if _counts_rows(column):
-                    self.notes_.append(
-                        f"The column {name!r} goes up by one from row to row: leave it out if it numbers the rows."
-                    )
-                if gaps > MISSING_SHARE:
-                    self.notes_.append(
-                        f"The column {name!r} is missing in {gaps:.0%} of the rows: its median stands in."
-                    )
-        if refused:
-            raise ValueError("; ".join(refused))
-        if not numeric and not categorical:
-            raise ValueError("no column is left to learn from: all are constant or empty")
-        self.numeric_, self.categorical_ = numeric, categorical
-        steps = [
-            ("numeric", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numeric),
-            ("categorical", _one_hot_encoder(), categorical),
-        ]
-        # Arrays, whatever scikit-learn is set to.
-        self.transformer_ = ColumnTransformer(steps).set_output(transform="default").fit(self._tidy(table))
-        self.features_ = [Feature(name) for name in numeric]
-        if categorical:
-            encoder = self.transformer_.named_transformers_["categorical"]
-            rare_of = encoder.infrequent_categories_
-            for name, categories, rare in zip(categorical, encoder.categories_, rare_of, strict=True):
-                rare = [] if rare is None else rare
-                self.features_ += [Feature(name, str(c)) for c in categories if c not in rare]
-                self.features_ += [Feature(name, "a rare value")] if len(rare) else []
-        return self
-
-    def transform(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
-        """Return the numbers a method learns from, one column for each of ``features_``."""
-        return self.transformer_.transform(self._tidy(as_frame(X)))
-
-    def readable(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give transformed rows their original units back (missing numbers stay medians)."""
-        return np.column_stack([self.readable_feature(Z, feature) for feature in range(Z.shape[1])])
-
-    def readable_feature(self, Z: NDArray[np.float64], feature: int) -> NDArray[np.float64]:
-        """One feature of transformed rows in its original unit."""
-        if feature >= len(self.numeric_):
-            return Z[:, feature]
-        scaler = self.transformer_.named_transformers_["numeric"][-1]
-        values = Z[:, feature] * scaler.scale_[feature] + scaler.mean_[feature]
-        largest = np.abs(values).max(initial=0.0)
-        # There and back again leaves noise in the last digits, and 40 would no longer be at most 40.
-        return np.round(values, 14 - math.ceil(math.log10(largest))) if largest > 1e-250 else values
-
-    def _tidy(self, table: pd.DataFrame) -> pd.DataFrame:
-        missing = [name for name in (*self.numeric_, *self.categorical_) if name not in table]
-        if missing:
-            raise ValueError(f"the table has no column {', '.join(map(repr, missing))}")
-        advice = "give numbers, as in the table that was learned from"
-        columns = {name: as_numbers(table[name], advice) for name in self.numeric_}
-        for name in self.categorical_:
-            column = table[name]
-            if pd.api.types.is_float_dtype(column):  # a category 1 is 1.0 where numbers and gaps are all there is
-                column = column.convert_dtypes()
-            columns[name] = np.where(column.isna(), MISSING_CATEGORY, column.astype(str)).astype(object)
-        return pd.DataFrame(columns, index=table.index)
-
-
-def _why_refused(column: pd.Series) -> str | None:
-    """What is wrong with a column that has no meaning as numbers or categories."""
-    if pd.api.types.is_complex_dtype(column):
-        return "holds complex numbers: drop it"
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        return "holds dates: turn it into numbers, or drop it"
-    if _is_numeric(column):
-        largest = np.abs(as_numbers(column.dropna(), "drop it")).max()
-        if not np.isfinite(largest):
-            return "has infinite values: leave these cells empty, or drop it"
-        if largest > np.finfo(np.float32).max:  # what the trees of the rules compute in
-            return f"has values up to {largest:.3g}: scale it down, or drop it"
-        return None
-    if column.dtype == object and any(np.iterable(v) and not isinstance(v, str | bytes) for v in column):
-        return "holds lists or the like, neither numbers nor categories: drop it"
-    text = column.dropna().astype(str)
-    distinct = pd.Series(text.unique(), dtype=object)
-    if distinct.str.fullmatch(DATE).mean() > NUMBERS_SHARE:
-        return "holds dates: turn it into numbers, or drop it"
-    number = pd.to_numeric(distinct, errors="coerce").notna()
-    if (
-        not number.all()
-        and pd.to_numeric(distinct.str.replace(SIGNS, "", regex=True), errors="coerce").notna().mean() >= NUMBERS_SHARE
-    ):
-        example = shorten(distinct[~number].iloc[0])
-        return f"has numbers, but also values like {example!r}: write plain numbers, or drop it"
-    if len(distinct) > max(10, TEXT_SHARE * len(text)):
-        return (
-            f"is text ({len(distinct)} different values in {len(text)} rows), neither numbers nor categories: drop it"
-        )
-    return None
-
-
-def _note_on_numbers(column: pd.Series) -> list[str]:
-    """A word on a column of categories that may be numbers with a slip."""
-    text = column.dropna().astype(str)
-    number = pd.to_numeric(text, errors="coerce").notna()
-    if not NUMBERS_SHARE <= number.mean() < 1:
-        return []
-    example = shorten(text[~number].iloc[0])
-    return [f"The column {column.name!r} was taken as categories: beside numbers, it has values like {example!r}."]
-
-
-def _counts_rows(column: pd.Series) -> bool:
-    return pd.api.types.is_integer_dtype(column) and len(column) > 1 and bool((column.diff().iloc[1:] == 1).all())
-
-
-def _is_numeric(column: pd.Series) -> bool:
-    if column.dtype == object:  # decimal numbers, or numbers beside None
-        return all(isinstance(value, Number) and not isinstance(value, complex) for value in column.dropna())
-    return pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column)
-
-
-def _one_hot_encoder() -> OneHotEncoder:
-    return OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=RARE_SHARE,
-        max_categories=MAX_CATEGORIES,
-        sparse_output=False,
-    )
-
-
-def as_frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
-    """A table with columns named by strings."""
-    if isinstance(X, pd.DataFrame):
-        levels = [name if isinstance(name, tuple) else (name,) for name in X.columns]
-        table = X.set_axis([" ".join(map(str, name)) for name in levels], axis=1)
-    else:
-        if issparse(X):
-            raise ValueError("X is sparse: give it as an array, X.toarray()")
-        array = np.asarray(unmasked(X))
-        check_table(array)
-        table = pd.DataFrame(array, columns=[f"feature {i}" for i in range(array.shape[1])]).infer_objects()
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
-        raise ValueError(f"the column {twice[0]!r} is there twice")
-    return table
