@@ -80,6 +80,10 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         Weight of each pipeline in the consensus.
     counts_ : dict of str to float
         Weight of each number of classes that was counted; empty where `n_clusters` was given.
+    sample_ : array of int
+        The unlabelled rows that were clustered: their positions in X.
+    partitions_ : dict of str to array
+        What each pipeline made of these rows.
     classes_ : array
         The known classes.
 
@@ -133,6 +137,8 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             weights = np.maximum(pipeline_scores.mean(axis=0), 1e-3) ** POWER
         weights /= weights.sum()
         parts = [clusterers[space].partition(clusterer, self.n_clusters_) for space, clusterer in PIPELINES]
+        self.partitions_ = {_name(*pipeline): part for pipeline, part in zip(PIPELINES, parts, strict=True)}
+        self.sample_ = sample
         self.reference_labels_ = consensus(parts, weights, self.n_clusters_)
         self.space_weights_ = weights.reshape(len(SPACES), -1).sum(axis=1)
         self._explain(weights, pipeline_scores)
@@ -202,7 +208,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         self.counts_ = {str(k): float(weights[counted == k].sum() / weights.sum()) for k in np.unique(counted)}
 
     def _explain(self, weights: NDArray, scores: NDArray) -> None:
-        names = [f"{clusterer} in {space}" for space, clusterer in PIPELINES]
+        names = [_name(*pipeline) for pipeline in PIPELINES]
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         self.hidden_scores_ = dict(zip(names, scores.mean(axis=0).tolist(), strict=True)) if len(scores) else {}
         self.choice_ = max(self.weights_, key=self.weights_.__getitem__)
@@ -237,6 +243,10 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
                 votes += np.stack([(nearness * (voted == c)).sum(axis=1) for c in classes], axis=1)
             labels[start : start + CHUNK] = votes.argmax(axis=1)
         return labels
+
+
+def _name(space: str, clusterer: str) -> str:
+    return f"{clusterer} in {space}"
 
 
 def _counts(clusterers: dict[str, _Clusterer]) -> NDArray[np.int64]:
