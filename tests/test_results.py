@@ -44,7 +44,7 @@ def test_every_stored_row_has_its_provenance(stored):
     for column in ("source", "params", "ncdlib", "torch", "scikit-learn", "seconds"):
         assert stored[column].notna().all(), column
     assert stored["params"].map(json.loads).map(type).eq(dict).all()
-    variant_data = stored["dataset"].isin(["human", "census"])
+    variant_data = stored["dataset"].isin(["human", "census", *declared.OTHER_TABLES])
     assert (stored["source"].ne("original") == variant_data).all()
 
 

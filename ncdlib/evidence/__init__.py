@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "within_tolerance",
         ],
         "searches": ["search_summary"],
+        "beside_peers": ["STATEMENTS", "beyond", "statements"],
         "claims": ["CLAIMS", "ledger"],
     },
 )

@@ -93,6 +93,9 @@ TABLES = {
     "choices": Table("", "unreported", "tab-unreported-effects"),
     "letter_splits": Table("", "unreported", "tab-unreported-splits"),
     "census_splits": Table("", "known_k"),
+    # Not in the paper: methods that it left out, and ours.
+    "beyond": Table("", "unreported"),
+    "beyond_k_est": Table("", "unreported"),
 }
 """The tables and figures, by the labels of the paper's source, in order of appearance; ours last."""
 

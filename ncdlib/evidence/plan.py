@@ -176,7 +176,6 @@ def _urgency(experiment: Experiment, dataset: str, rank: int) -> float:
 
 def estimated_seconds(job: Job, done: pd.DataFrame, folder: str | os.PathLike | None = None) -> float:
     """Guess from trainings of the same method on the same data, else from the size of the network."""
-    size = PAPER_DATA.loc[job.dataset]
     name = job.task.method.split(":")[0]
     deep = next((method for method in experiments.DEEP_METHODS if method in name), None)
     n_trainings = len(job.seeds)
@@ -190,6 +189,7 @@ def estimated_seconds(job: Job, done: pd.DataFrame, folder: str | os.PathLike | 
     if len(similar):
         return float(similar.median()) * n_trainings
     if deep:
+        size = PAPER_DATA.loc[job.dataset]
         flops = 3 * 2 * size["features"] ** 2 * (size["known"] + size["novel"]) * 200
         return (2 + flops / 2.5e10) * n_trainings * (2 if deep == "TabularNCD" else 1)
     return 5.0 * n_trainings
