@@ -75,7 +75,8 @@ def labels_of(experiment: Experiment, problem, monkeypatch) -> list[list[int]]:
     ids=lambda e: f"{e.method}, k {e.setting}",
 )
 def test_novel_labels_and_test_rows_enter_nothing_but_the_score(experiment, monkeypatch):
-    problem = ncdlib.make_ncd_blobs(random_state=0)
+    # Classes run into each other, so that a row more in the fit shows.
+    problem = ncdlib.make_ncd_blobs(4, 3, n_samples=300, cluster_std=20.0, random_state=0)
     first = labels_of(experiment, problem, monkeypatch)
     rng = np.random.default_rng(0)
     shuffled = [y.copy() for y in (problem.y_true, problem.y_test)]

@@ -12,6 +12,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ncdlib._io.checks import check_rows, encode_labels
+from ncdlib.methods.saving import Savable
 from ncdlib.problem import UNLABELED
 
 Shrinkage = float | Literal["ledoit_wolf"]
@@ -56,7 +57,7 @@ def whitening_matrix(residuals: NDArray, n_free: int, shrinkage: Shrinkage) -> t
     return matrix, (vectors * roots) @ vectors.T, float(shrinkage)
 
 
-class KnownClassMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class KnownClassMetric(Savable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Rescale rows so that each direction counts by how little the known classes vary in it.
 
     The residuals of the labelled rows from the means of their classes have a covariance W. After the transformation
