@@ -58,7 +58,14 @@ def measure(table: str, split: int) -> pd.DataFrame:
 
 
 def load_confidence(folder: str | os.PathLike | None = None) -> pd.DataFrame:
-    """Return all that was measured: a row for each partition (``of == "table"``) and for each class (``"class"``)."""
+    """Return all that was measured: a row for each partition (``of == "table"``) and for each class (``"class"``).
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import load_confidence
+    >>> sorted(load_confidence()["of"].unique())
+    ['class', 'table']
+    """
     return _store(folder).rows()
 
 
