@@ -203,6 +203,26 @@ def test_semicolons_and_decimal_commas(mine, tmp_path, monkeypatch):
     assert labels[0] == labels[1]
 
 
+def test_codes_stay_codes_in_a_piece_that_has_no_others(tmp_path, monkeypatch):
+    """01 is no 1: a piece of a column of categories may look like numbers."""
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["01", "02", "x"], 100)
+    X = pd.DataFrame({"kind": kind, "size": rng.normal(size=300)})
+    found = discover(
+        X,
+        np.where(kind == "x", "b", np.where(kind == "02", "a", None)),
+        method="ncd_kmeans",
+        n_clusters=1,
+        unlabeled="new",
+        keep=["kind"],
+        verbose=False,
+    )
+    X.to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.setattr(module, "MAX_ROWS_AT_ONCE", 50)
+    applied = apply_file(found, tmp_path / "new.csv", tmp_path / "out.csv", verbose=False)
+    assert applied.notes == [] and applied.sizes["a"] > 90 and applied.sizes["new 1"] > 90, applied
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
