@@ -69,6 +69,13 @@ def test_taken_as_new_a_known_class_is_not_sold_as_a_discovery():
     assert "unlike any known class" in verdicts and any("cannot be told from" in verdict for verdict in verdicts)
 
 
+def test_with_two_known_classes_none_can_be_hidden_and_rows_are_taken_as_new():
+    problem = load_dataset("vehicle")
+    found = discover(problem.X, problem.y, **OPTIONS, n_clusters=2)
+    assert not found.recognised.any()
+    assert any("no known class can be hidden" in note for note in found.notes)
+
+
 @pytest.mark.parametrize("unlabeled", ["auto", "mixed"])
 def test_no_class_is_claimed_where_all_rows_are_known(unlabeled, tmp_path):
     X, y, truth = only_known(0)

@@ -302,9 +302,13 @@ def _decide(told: KnownOrNew, unlabeled: str, rows: Rows, seed: int) -> tuple[st
     if unlabeled == "new":
         return "new", [f"{about}: unlabeled='mixed' (--mixed) gives them their known label."]
     if_new = share_that_looks_known(rows.numbers, rows.codes, seed)
-    if np.isfinite(if_new):
-        about += f" ({if_new:.0%} of hidden classes' rows do)"
-    if told.share <= FEW_KNOWN + np.nan_to_num(if_new):
+    if np.isnan(if_new):
+        return "new", [
+            f"{about}, but no known class can be hidden to see whether rows of new ones would look so, too: all were "
+            "taken as new. unlabeled='mixed' (--mixed) gives these rows their known label."
+        ]
+    about += f" ({if_new:.0%} of hidden classes' rows do)"
+    if told.share <= FEW_KNOWN + if_new:
         return "new", [f"{about}: all were taken as new, for rows of new classes would look so, too."]
     return "mixed", [
         f"{about}: those with a p_known above {RECOGNISED_FROM} have their known label. "
