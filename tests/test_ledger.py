@@ -110,7 +110,7 @@ def open_ledger(browser, html):
     def make(suffix: str = "", **settings):
         contexts.append(browser.new_context(**settings))
         page = contexts[-1].new_page()
-        page.on("pageerror", problems.append)
+        page.on("pageerror", lambda found: problems.append(found))
         content = f"<!doctype html><html lang=en><title>Ledger</title><main><h1>Ledger</h1>{html}</main></html>"
         page.route("http://ledger.test/**", lambda route: route.fulfill(body=content, content_type="text/html"))
         page.goto(ADDRESS + suffix)

@@ -51,7 +51,7 @@ class ClipFarValues(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: NDArray[np.float64], y: None = None) -> Self:
         """Learn the limits of each column."""
         self.n_features_in_ = X.shape[1]
-        self.limits_ = np.array([_limits(column) for column in X.T]).T
+        self.limits_ = np.array([_limits(column) for column in np.asarray(X).T]).T
         return self
 
     def transform(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
