@@ -252,6 +252,10 @@ def test_findings_answer_from_the_measurements(frontpage):
         assert not [text for text in texts if re.search(r"\d", text) and not re.fullmatch(r"\+?\.\d+f", text)], question
 
 
+def test_readme_says_how_far_the_best_answer_is_ahead(frontpage):
+    assert frontpage.beyond_the_paper().rstrip(".") in " ".join((ROOT / "README.md").read_text().split())
+
+
 def test_findings_change_with_the_measurements(frontpage):
     cells, claims = compare_with_paper(), ledger()
     html = frontpage.findings_html(claims, cells)
