@@ -16,11 +16,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -306,6 +308,52 @@ def bench_growth(repeats: int, quick: bool) -> list[Result]:
     return results
 
 
+def bench_discover(quick: bool) -> Iterator[Result]:
+    """Time a table from the numbers to the report, against rows and columns, and tell where the time goes."""
+    rows = [(2_310, 18, 30), (20_000, 18, None)] if quick else [(2_310, 18, 30), (20_000, 30, None), (200_000, 30, 180)]
+    columns = [(4_000, d, None) for d in ((8, 32) if quick else (8, 32, 128))]
+    for label, shapes, axis in (("rows", rows, 0), ("columns", columns, 1)):
+        totals = []
+        for n, d, target in shapes:
+            took = seconds_of_discover(Shape(n // 2, n // 2, d, 5, 5))
+            totals.append(sum(took.values()))
+            note = ", ".join(f"{step} {part / totals[-1]:.0%}" for step, part in took.items())
+            name = f"discover and report, {n:,} x {d}"
+            yield Result.of(name, totals[-1], "s", target=target, at_most=True, note=note)
+        amounts = [shape[axis] for shape in shapes]
+        exponent = float(np.polyfit(np.log(amounts), np.log(totals), 1)[0])
+        note = f"{amounts[0]:,} to {amounts[-1]:,}"
+        yield Result.of(f"discover, growth with {label}", exponent, "exponent", note=note)
+    if not quick:
+        took = seconds_of_discover(Shape(500_000, 500_000, 10, 5, 5))
+        yield Result.of("discover and report, 1,000,000 x 10", sum(took.values()), "s")
+
+
+def seconds_of_discover(shape: Shape) -> dict[str, float]:
+    """Seconds of each step of `discover` and of its report."""
+    from tempfile import TemporaryDirectory
+
+    from ncdlib.own_data import discover as module
+
+    steps = {"_prepare": "columns", "_set_aside": "known or new", "_fit": "fits", "_explain": "explaining"}
+    took = dict.fromkeys([*steps.values(), "report"], 0.0)
+
+    def timed(function: Callable, step: str, *arguments, **options):
+        began = time.perf_counter()
+        try:
+            return function(*arguments, **options)
+        finally:
+            took[step] += time.perf_counter() - began
+
+    X, codes = shape.make()
+    with ExitStack() as patches, TemporaryDirectory() as folder:
+        for name, step in steps.items():
+            patches.enter_context(patch.object(module, name, partial(timed, getattr(module, name), step)))
+        found = module.discover(X, codes, verbose=False)
+        timed(found.report, "report", Path(folder, "report.html"))
+    return took
+
+
 def bench_peak_share(repeats: int) -> list[Result]:
     """What part of the machine's matrix-product speed the training reaches where it is bound by it."""
     import torch
@@ -357,6 +405,11 @@ MEMORY_JOBS = {
         2.0,
         "from run import SHAPES; from ncdlib import TabularNCD; X, y = SHAPES['Human'].make();"
         "TabularNCD(3, epochs=1, verbose=False).fit(X, y)",
+    ),
+    "discover on 200,000 x 30": (
+        2.0,
+        "from run import Shape; from ncdlib import discover; X, y = Shape(100_000, 100_000, 30, 5, 5).make();"
+        "discover(X, y, verbose=False)",
     ),
     "estimate of k on 200,000 x 50": (
         4.0,
@@ -412,6 +465,7 @@ def main(arguments: list[str] | None = None) -> int:
         "validity": lambda: bench_validity(repeats),
         "search": lambda: bench_search(repeats, options.quick),
         "peak": lambda: bench_peak_share(repeats),
+        "discover": lambda: bench_discover(options.quick),
         "memory": bench_memory,
         "growth": lambda: bench_growth(repeats, options.quick),
     }

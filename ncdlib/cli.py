@@ -7,6 +7,7 @@ functions.
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ncdlib
-from ncdlib.methods.registry import DISCOVERING, METHODS
+from ncdlib.methods.registry import BEST, DISCOVERING, METHODS, get_method
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
     from ncdlib.evidence.plan import Job
     from ncdlib.own_data.result import Discovery
 
-METHOD_HELP = "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING) + "."
+METHOD_HELP = (
+    f"auto, the best one, which is {BEST}; "
+    + "; ".join(f"{name}: {METHODS[name].description}" for name in DISCOVERING)
+    + "."
+)
 
 
 app = typer.Typer(
@@ -121,10 +126,15 @@ def discover(
     label_column: Annotated[str, typer.Option(help="The column with the known classes; missing or -1: to discover.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table with labels here.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page that explains the classes here.")] = None,
-    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "pbn",
+    method: Annotated[str, typer.Option(help=METHOD_HELP)] = "auto",
     trials: Annotated[int, typer.Option(min=0, help="Hyperparameter sets to try.")] = 20,
     clusters: Annotated[int | None, typer.Option(min=1, help="The number of classes, if you know it.")] = None,
-    index: Annotated[str, typer.Option(help="The validity index that estimates the number of classes.")] = "silhouette",
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="The validity index that estimates the number of classes, instead of the method's own count."
+        ),
+    ] = None,
     k_max: Annotated[int | None, typer.Option(min=2, help="The largest number of classes to try.")] = None,
     mixed: Annotated[
         bool | None,
@@ -143,23 +153,29 @@ def discover(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the search over.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save the result here, for ncd apply and ncd edit.")] = None,
+    after: Annotated[
+        Path | None, typer.Option(help="A saved result of the same rows: what was accepted there is known now.")
+    ] = None,
 ) -> None:
     """Discover classes among the unlabelled rows of your own table, and say what they are."""
     from ncdlib.own_data.discover import MAX_ROWS, discover_file
     from ncdlib.own_data.read import OTHER_FILES
 
-    files = [path for path in (table, output, report, store) if path is not None]
+    files = [path for path in (table, output, report, store, save) if path is not None]
     for path in files[1:]:
         _check_writable(path, [other for other in files if other is not path])
     if output is not None and any(output.suffix.lower() in endings for endings in OTHER_FILES.values()):
         raise ValueError(f"cannot write {output}: give a name that ends in .csv or .parquet")
     _check_jobs(jobs)
-    with _one_line_when_stopped(lambda: _how_to_go_on(store)):
+    searched = get_method(method).searched
+    with _one_line_when_stopped(lambda: _how_to_go_on(store) if searched else "nothing was written"):
         rows, found = discover_file(
             table,
             label_column,
             drop=drop or (),
             label_missing=label_missing,
+            after=None if after is None else _load_result(after),
             dask=dask,
             method=method,
             n_trials=trials,
@@ -172,11 +188,97 @@ def discover(
             max_rows=max_rows or MAX_ROWS,
             random_state=seed,
         )
+    if save is not None:
+        found.save(save)
     _show(found)
     if output is not None:
         _write_labels(output, table, rows, found)
     if report is not None:
         found.report(report)
+
+
+def _load_result(path: Path) -> Discovery:
+    """Read a saved result; a saved model is none."""
+    from ncdlib import Discovery, load
+
+    found = load(path)
+    if not isinstance(found, Discovery):
+        raise ValueError(f"{path} is a saved {type(found).__name__}: give the result that ncd discover --save wrote")
+    return found
+
+
+@app.command()
+def apply(
+    result: Annotated[Path, typer.Argument(help="What ncd discover --save wrote.")],
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file with new rows, or a folder of Parquet files.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the table with labels here.")],
+    reject: Annotated[
+        float, typer.Option(min=0, max=0.5, help="The share of rows like the old ones that is turned away.")
+    ] = 0.01,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to spread the work over.")] = None,
+) -> None:
+    """Label new rows: each gets its known class, a discovered one, or "neither", and how sure that is.
+
+    The table is read piece by piece, so it may be larger than memory. The output is written as a whole or not at all.
+    """
+    from ncdlib.own_data.apply_file import apply_file
+    from ncdlib.own_data.report import count
+
+    _check_writable(output, [result, table])
+    with _one_line_when_stopped(lambda: "nothing was written"):
+        applied = apply_file(_load_result(result), table, output, reject=reject, dask=dask)
+    sizes = ", ".join(f"{name} ({n:,})" for name, n in applied.sizes.most_common(12))
+    typer.echo(f"{count(applied.n_rows, 'row', 'rows')}: {sizes}{', ...' if len(applied.sizes) > 12 else ''}")
+    for note in applied.notes:
+        typer.echo(f"note: {note}")
+
+
+@app.command()
+def edit(
+    result: Annotated[Path, typer.Argument(help="What ncd discover --save wrote.")],
+    action: Annotated[str, typer.Argument(help="rename, merge, split, accept, undo, log or report.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(help="The classes; for rename the old name and the new one.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="A name for what is merged or accepted.")] = None,
+    pieces: Annotated[int | None, typer.Option(min=2, help="Into how many classes to split; 2 by default.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The page that report writes.")] = None,
+) -> None:
+    """Rename, merge, split or accept the classes of a saved result; undo the last edit; show the log of all.
+
+    merge with a known class makes the others rows of it. An accepted class is a known one for the next round
+    (ncd discover --after RESULT), and ncd apply goes by the edited classes.
+    """
+    from ncdlib._io.files import locked
+    from ncdlib.own_data.edit import edit as edit_result
+
+    if (action == "report") != (output is not None):
+        raise ValueError("report needs --output, and nothing else does: ncd edit RESULT report -o page.html")
+    if output is not None:
+        _check_writable(output, [result])
+    if action in ("undo", "log", "report") and names:
+        raise ValueError(f"{action} takes no class")
+    if not os.path.exists(result):
+        raise FileNotFoundError(f"there is no file {result}")
+    names = names or []
+    if action == "rename":
+        if len(names) != 2 or name is not None:
+            raise ValueError('rename takes the old name and the new one: ncd edit RESULT rename "new 1" "Stains"')
+        names, name = names[:1], names[1]
+    if pieces is not None and action != "split":
+        raise ValueError("--pieces is for split")
+    with locked(result.with_name(f".{result.name}.lock")):  # of two edits at once, none is lost
+        found = _load_result(result)
+        if action == "log":
+            lines = [f"{entry.when}  {entry}" for entry in found.edits]
+            typer.echo("\n".join(lines) or "no edit yet")
+            return
+        if output is not None:
+            found.report(output)
+            return
+        found = edit_result(found, action, names, name=name, pieces=pieces or (2 if action == "split" else 0))
+        found.save(result)
+    _show_classes(found)
 
 
 def _how_to_go_on(store: Path | None) -> str:
@@ -196,11 +298,18 @@ def _show(found: Discovery) -> None:
     typer.echo(f"{unlabeled}; known classes: {_sizes(known)}")
     for note in found.notes:
         typer.echo(f"note: {note}")
+    _show_classes(found)
+    if found.profiles:
+        sure = "" if math.isnan(found.confidence) else f"; confidence {found.confidence:.0%}"
+        typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}{sure}")
+
+
+def _show_classes(found: Discovery) -> None:
     if not found.profiles:
         typer.echo("no class discovered")
         return
-    typer.echo(_as_text(found.summary()))
-    typer.echo(f"{count(found.n_clusters, 'class', 'classes')}; stability over seeds {found.stability:.2f}")
+    typer.echo(f"chosen: {found.explanation}")
+    typer.echo(_as_text(found.summary().dropna(axis="columns", how="all")))
 
 
 def _write_labels(output: Path, table: Path, rows: pd.DataFrame, found: Discovery) -> None:

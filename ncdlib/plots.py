@@ -379,7 +379,7 @@ def plot_critical_difference(errors: pd.DataFrame, *, alpha: float = 0.05) -> Fi
         label_fmt_left="{label} ({rank:.1f}) ",
         label_fmt_right=" ({rank:.1f}) {label}",
         color_palette=dict.fromkeys(errors, "black"),
-        crossbar_props={"color": NOVEL_COLORS[0], "marker": None, "linewidth": 3},
+        crossbar_props={"color": "grey", "marker": None, "linewidth": 3},
     )
     top = ax.get_ylim()[1] + 0.6
     ax.plot([1, 1 + difference], [top, top], color="black", lw=1.5, marker="|", clip_on=False)

@@ -75,6 +75,11 @@ NEEDS = {
 
 # Files, or tests in them: those that start processes, train until something is learned, or read millions of rows.
 SLOW = (
+    "test_apply.py::test_a_dask_cluster_gives_the_same_file",
+    "test_apply.py::test_all_of_a_result_is_saved",
+    "test_apply.py::test_another_process_gives_the_same_labels_bit_for_bit",
+    "test_apply.py::test_kill_9_leaves_no_half_file",
+    "test_apply.py::test_ten_million_rows_in_bounded_memory",
     "test_discover_command.py::test_a_long_file",
     "test_bad_data.py::test_fit",
     "test_claims.py",
@@ -84,6 +89,7 @@ SLOW = (
     "test_discover_command.py::test_ctrl_c_is_one_line_and_the_same_command_goes_on",
     "test_discover_command.py::test_ctrl_c_tells_of_the_store_that_was_not_asked_for",
     "test_discover.py::test_methods_by_name",
+    "test_practice.py::test_no_class_is_claimed_where_all_rows_are_known",
     "test_discover.py::test_notes_on_what_an_option_did_not_do",
     "test_known.py::test_the_test_for_new_classes_keeps_its_level",
     "test_known.py::test_mixed_rows_get_their_known_label_and_the_rest_is_discovered",

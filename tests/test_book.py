@@ -83,7 +83,8 @@ def test_chapter_has_every_part(chapter):
     ):
         assert part in text, f"{chapter.name} has no {part!r}"
     code = "\n".join("".join(c["source"]) for c in cells(chapter) if c["cell_type"] == "code")
-    assert re.search(r'load_dataset\("digits"|load_digits\(', code), f"{chapter.name} has nothing live on the digits"
+    live = r'load_(dataset|table)\("(?!human|census)|load_digits\('
+    assert re.search(live, code), f"{chapter.name} has nothing live on data on board"
     if chapter.stem in chapters_of("Evidence"):
         assert "\nrerun(" in code, f"{chapter.name} measures no row again"
     exercises = re.findall(r"{exercise}[^\n]*\n:label: (\S+)", text)
@@ -109,6 +110,39 @@ def test_every_shown_cell_follows_a_sentence(chapter):
         if cell["cell_type"] == "code":
             assert previous == "markdown", f"{chapter.name}: no prose before cell {cell['id']}"
         previous = cell["cell_type"]
+
+
+LONGEST_CELL = 17
+
+
+def code_cells(chapter: Path, *, without: tuple[str, ...] = ()) -> list[dict]:
+    found = [cell for cell in cells(chapter) if cell["cell_type"] == "code"]
+    return [cell for cell in found if not set(without) & set(cell["metadata"].get("tags", []))]
+
+
+def test_the_cell_that_imports_is_folded(chapter):
+    imports = code_cells(chapter, without=("remove-cell",))[0]
+    assert imports["id"] == "imports" and "plots.set_style()" in "".join(imports["source"])
+    assert "hide-input" in imports["metadata"].get("tags", [])
+
+
+def test_cells_to_read_are_short(chapter):
+    shown = code_cells(chapter, without=("hide-input", "remove-cell"))
+    lines = {cell["id"]: "".join(cell["source"]).count("\n") + 1 for cell in shown}
+    assert max(lines.values()) <= LONGEST_CELL, {name: n for name, n in lines.items() if n > LONGEST_CELL}
+
+
+def test_numbers_are_glued_all_at_once(chapter):
+    nodes_of = {cell["id"]: list(ast.walk(ast.parse(python(cell)))) for cell in code_cells(chapter)}
+    named = {name: {node.id for node in found if isinstance(node, ast.Name)} for name, found in nodes_of.items()}
+    assert not [name for name, names in named.items() if "glue" in names]
+    assert any("glue_all" in names for names in named.values())
+
+
+def test_no_chapter_number_is_typed(chapter):
+    """`_toc.yml` alone numbers chapters: a page names them with the role {chapter}."""
+    text = "\n".join("".join(cell["source"]) + str(cell["metadata"]) for cell in cells(chapter))
+    assert not re.findall(r"[Cc]hapters?\s+\d+", text)
 
 
 def test_figures_and_tables_have_names_captions_and_alt_texts(chapter):

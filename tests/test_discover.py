@@ -141,7 +141,7 @@ def test_a_given_number_of_classes_is_kept(problem):
 def test_methods_by_name(problem):
     found = discover(problem.X, problem.y, method="ncd_sc", n_seeds=1, verbose=False)
     assert isinstance(found.model, NCDSpectralClustering) and found.n_clusters == found.estimate.n_clusters
-    with pytest.raises(ValueError, match="unknown method 'dbscan': choose from pbn"):
+    with pytest.raises(ValueError, match="unknown method 'dbscan': choose from auto, metric, pbn"):
         discover(problem.X, problem.y, method="dbscan")
 
 

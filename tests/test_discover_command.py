@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from ncdlib import make_ncd_blobs
 from ncdlib.cli import app
+from ncdlib.own_data.result import RESULT_COLUMNS
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +41,13 @@ def test_command_line(problem, csv_file, tmp_path):
     command += ["-o", tmp_path / "labels.csv", "--report", tmp_path / "report.html"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    first, note, header, *classes, last = done.stdout.splitlines()
+    first, note, chosen, header, *classes, last = done.stdout.splitlines()
     counts = ", ".join(f"{c} ({np.sum(problem.y == c)})" for c in problem.known_classes)
     assert first == f"{np.sum(problem.y == -1)} unlabelled rows; known classes: {counts}"
     assert note.startswith("note: NCDKMeans needs no search")
-    assert "nearest known" in header and last == "3 classes; stability over seeds 1.00"
+    assert chosen == "chosen: 3 novel classes (the silhouette index is best for this number); NCDKMeans"
+    assert "nearest known" in header and "confidence" not in header  # which only the default method tells
+    assert last == "3 classes; stability over seeds 1.00"
     rules = [line[header.index("rule") :] for line in classes]  # begin below each other, whatever their length
     assert len(rules) == 3 and all(rule.startswith("x") for rule in rules), done.stdout
     labels = pd.read_csv(tmp_path / "labels.csv")
@@ -58,6 +61,7 @@ def test_command_line_with_a_search_and_parquet(csv_file, tmp_path):
     table = tmp_path / "mine.parquet"
     pd.read_csv(csv_file).to_parquet(table)
     arguments = ["discover", str(table), "--label-column", "class", "--trials", "1", "--jobs", "1", "--clusters", "3"]
+    arguments += ["--method", "pbn"]
     arguments += ["-o", str(tmp_path / "labels.parquet"), "--store", str(tmp_path / "search.csv")]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
@@ -70,7 +74,7 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(csv_file, tmp_path):
     """As in a terminal: the signal goes to the command and to its workers."""
     store = tmp_path / "search.csv"
     command = [Path(sys.executable).with_name("ncd"), "discover", csv_file, "--label-column", "class"]
-    command += ["--jobs", "2", "--store", store, "--clusters", "3", "--trials"]
+    command += ["--method", "pbn", "--jobs", "2", "--store", store, "--clusters", "3", "--trials"]
     process = subprocess.Popen(
         [*command, "500"],
         stderr=subprocess.PIPE,
@@ -96,7 +100,7 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(csv_file, tmp_path):
 def test_ctrl_c_tells_of_the_store_that_was_not_asked_for(csv_file):
     command = [Path(sys.executable).with_name("ncd"), "discover", csv_file, "--label-column", "class", "--jobs", "1"]
     process = subprocess.Popen(
-        [*command, "--trials", "500"],
+        [*command, "--method", "pbn", "--trials", "500"],
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -187,9 +191,9 @@ def test_the_table_is_written_as_it_was_read(tmp_path, encoding, start):
     done = run_on(tmp_path, content, "-o", str(output), "--drop", "id", "--drop", "long")
     assert done.exit_code == 0, done.output
     read = output.read_bytes().decode(encoding).removeprefix(start).splitlines()
-    assert read[0] == header + ";ncd_label;ncd_discovered;ncd_p_known"
-    assert [line.rsplit(";", 3)[0] for line in read[1:]] == rows
-    assert {line.rsplit(";", 3)[1][:3] for line in read[21:]} == {"new"}
+    assert read[0] == header + ";ncd_label;ncd_discovered;ncd_p_known;ncd_confidence;ncd_runner_up"
+    assert [line.rsplit(";", 5)[0] for line in read[1:]] == rows
+    assert {line.rsplit(";", 5)[1][:3] for line in read[21:]} == {"new"}
     assert output.read_bytes().startswith(b"\xef\xbb\xbf") == (encoding == "utf-8-sig")
 
 
@@ -216,7 +220,7 @@ def test_a_result_is_not_learned_from_again(tmp_path):
     assert run_discover(write_csv(path), "-o", first).exit_code == 0
     again = run_discover(first, "-o", second)
     assert "has a column 'ncd_label'" in str(again.exception)
-    columns = ("ncd_label", "ncd_discovered", "ncd_p_known")
+    columns = RESULT_COLUMNS
     dropped = run_discover(first, "-o", second, *(word for name in columns for word in ("--drop", name)))
     assert dropped.exit_code == 0, dropped.output
     assert second.read_text() == first.read_text()

@@ -167,10 +167,10 @@ def test_save_and_load(estimator, problem, frame, tmp_path):
 def test_only_a_saved_model_is_loaded(tmp_path):
     wrong = tmp_path / "wrong.npz"
     np.savez(wrong, labels_=np.zeros(3))
-    with pytest.raises(ValueError, match="is not a model saved by ncdlib"):
+    with pytest.raises(ValueError, match="is not a model or result saved by ncdlib"):
         load(wrong)
     wrong.write_text("no archive at all")
-    with pytest.raises(ValueError, match=r"is not a model saved by ncdlib \(no npz file\)"):
+    with pytest.raises(ValueError, match=r"is not a model or result saved by ncdlib \(no npz file\)"):
         load(wrong)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "absent.npz")
@@ -181,7 +181,7 @@ def test_no_pickle_is_loaded(problem, tmp_path):
     with np.load(path) as file:
         arrays = dict(file)
     np.savez(path, **arrays | {"labels_": np.array([Payload(tmp_path / "it ran")], dtype=object)})
-    with pytest.raises(ValueError, match="is not a model saved by ncdlib"):
+    with pytest.raises(ValueError, match="is not a model or result saved by ncdlib"):
         load(path)
     assert not (tmp_path / "it ran").exists()
 

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.covariance import ledoit_wolf
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -178,6 +179,17 @@ def test_save_and_load(tmp_path):
     assert again.explanation_ == model.explanation_
     assert np.array_equal(again.predict(X), model.predict(X))
     assert np.array_equal(again.transform(X), model.transform(X))
+
+
+def test_save_and_load_of_the_metric(tmp_path):
+    X, y, _ = table(n_classes=6)
+    metric = KnownClassMetric(shrinkage=0.1).fit(X, y)
+    again = load(metric.save(tmp_path / "metric.npz"))
+    assert again.get_params() == metric.get_params()
+    assert np.array_equal(again.transform(X), metric.transform(X))
+    assert_allclose(again.inverse_transform(again.transform(X)), X)
+    with pytest.raises(NotFittedError):
+        KnownClassMetric().save(tmp_path / "unfitted.npz")
 
 
 @pytest.mark.parametrize("n_clusters", ["silhouette", 0, 2.5])

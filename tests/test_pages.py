@@ -88,7 +88,9 @@ def test_paper_map_leads_to_captions_that_name_the_same_float():
                 for name in re.findall(r"^:(?:name|label): (\S+)$", block, flags=re.M):
                     sources[name] = block
     text = (BOOK / "paper_map.md").read_text()
-    entries = re.findall(r"^\* - ((?:Table|Figure|Algorithm) \d+)\n  - .*\n  - (.*)$", text, flags=re.M)
+    row = r"^\* - ((?:Table|Figure|Algorithm) \d+)\n  - .*\n  - {claims}`\1`\n  - (.*)$"
+    entries = re.findall(row, text, flags=re.M)
+    assert [name for name, _ in entries] == PAPER_FLOATS
     for name, here in entries:
         targets = re.findall(r"{(?:numref|prf:ref)}`([^`]+)`", here)
         assert targets, f"{name} leads nowhere"
@@ -257,3 +259,37 @@ def test_findings_change_with_the_measurements(frontpage):
     assert frontpage.searched(None, better) != frontpage.searched(None, cells)
     assert frontpage.findings_html(claims.assign(verdict="holds"), cells).count(">holds<") == 6
     assert html.count('class="verdict ') == 6
+
+
+# -- verdicts in the text ---------------------------------------------------------------------------------------------
+
+
+def test_map_of_the_paper_has_every_place_of_a_claim():
+    """Once each, so that the ledger's links to the map arrive."""
+    marked = re.findall(r"{claims}`([^`]+)`", (BOOK / "paper_map.md").read_text(encoding="utf-8"))
+    counts = load_extension("claims_in_text").verdicts_by_place(ledger())
+    assert len(set(marked)) == len(marked)
+    assert set(counts) <= set(marked)
+    assert set(marked) - set(counts) == {"Figure 1", "Figure 2", "Figure 3"}  # which illustrate
+
+
+def test_counts_on_the_map_are_the_ledger_s():
+    claims = ledger()
+    about = claims[claims["place"].str.endswith(", Table 4")]
+    counts = load_extension("claims_in_text").verdicts_by_place(claims)
+    assert counts["Table 4"] == about["verdict"].value_counts().to_dict()
+    assert len(about) > 10
+    other = load_extension("claims_in_text").verdicts_by_place(claims.assign(verdict="holds"))
+    assert other["Table 4"] == {"holds": len(about)}
+
+
+def test_claims_named_in_the_text_exist():
+    pages = [*BOOK.glob("*.md"), *BOOK.glob("*.ipynb")]
+    named = {path.stem: re.findall(r"{claim}`([^`]+)`", path.read_text(encoding="utf-8")) for path in pages}
+    assert {topic for topic, ids in named.items() if ids} >= {"hidden_classes", "how_many", "full_procedure"}
+    assert set(itertools.chain(*named.values())) <= {claim.id for claim in ncdlib.evidence.CLAIMS}
+
+
+def test_search_keeps_decimals_and_the_numbers_of_sections():
+    split = load_extension("claims_in_text").EnglishWithDecimals({}).split
+    assert split("a lead of 21.6 points (Section 7.2.1).") == ["a", "lead", "of", "21.6", "points", "Section", "7.2.1"]

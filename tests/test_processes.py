@@ -72,7 +72,7 @@ def test_ctrl_c_before_the_first_unit_promises_nothing(tmp_path):
     rows = [",".join([*map(str, row), label]) for row, label in zip(problem.X.round(4), labels, strict=True)]
     (tmp_path / "mine.csv").write_text("\n".join([",".join([*"abcdefgh", "class"]), *rows]))
     command = [Path(sys.executable).with_name("ncd"), "discover", tmp_path / "mine.csv", "--label-column", "class"]
-    command += ["--store", tmp_path / "search.csv", "--jobs", "1", "--trials", "500"]
+    command += ["--method", "pbn", "--store", tmp_path / "search.csv", "--jobs", "1", "--trials", "500"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **START)
     while (seen := process.stderr.read(1)) != "%":  # the bar stands at 0: a unit of twenty trials takes seconds
         assert seen, "it ended before it could be stopped"

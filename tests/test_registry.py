@@ -66,7 +66,7 @@ def test_colours_tell_methods_from_each_other_and_from_classes():
 def test_methods_by_name():
     assert [get_method(name.upper()).name for name in DISCOVERING] == list(DISCOVERING)
     for name in ("sc", "kmeans", "dbscan"):
-        with pytest.raises(ValueError, match=f"unknown method '{name}': choose from metric"):
+        with pytest.raises(ValueError, match=f"unknown method '{name}': choose from auto, metric"):
             get_method(name)
     assert all(f"{name}: {METHODS[name].description}" in METHOD_HELP for name in DISCOVERING)
 

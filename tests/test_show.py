@@ -1,10 +1,11 @@
-"""What chapters show of the evidence: values for their text."""
+"""What a chapter's sentences are made of."""
 
 import numpy as np
+import pandas as pd
 
-from ncdlib.evidence import load_results
+from ncdlib.evidence import compare_with_paper, load_results
 from ncdlib.evidence.paper import DATASETS
-from ncdlib.evidence.show import glue_all, starred_names
+from ncdlib.evidence.show import glue_all, lower_by, range_in_words, starred_names, variant_sources
 
 
 def test_values_are_glued_as_plain_python(monkeypatch):
@@ -18,3 +19,21 @@ def test_a_star_marks_what_is_measured_on_a_variant():
     starred = [name for name, printed in starred_names().items() if printed.endswith("*")]
     runs = load_results()
     assert starred == [name for name in DATASETS if (runs.loc[runs["dataset"] == name, "source"] != "original").any()]
+    sources = variant_sources()
+    assert list(sources) == [f"source_{name}" for name in starred]
+    assert all(len(source) > 20 for source in sources.values())
+
+
+def test_lower_cells_are_those_that_lose_more_than_three_points():
+    cells = compare_with_paper().query("table == 'ncd'")
+    words = lower_by(cells)
+    real = cells[(cells["dataset"] != "average") & (cells["published"] - cells["searched"] > 3)]
+    assert words.count("(") == len(real) > 0
+    for cell in real.itertuples():
+        assert f"{starred_names()[cell.dataset]} ({cell.searched - cell.published:+.1f})" in words
+    assert lower_by(cells, points=100) == "none"
+
+
+def test_a_range_names_its_ends():
+    words = range_in_words(pd.Series({"Letter": -1.0, "Census*": 4.0, "Human*": 0.0}))
+    assert words == "+1.0 points on average, and upwards on 1 of 3 data sets (from -1.0 on Letter to +4.0 on Census*)"

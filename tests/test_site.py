@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.parse import unquote, urldefrag, urlencode, urljoin, urlsplit
 
 import nbformat
 import numpy as np
@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from test_book import CHAPTERS, cells, python
 from test_pages import PUBLIC_MODULES, public_names
 
-from ncdlib.evidence import compare_with_paper, ledger, show_table
+from ncdlib.evidence import CLAIMS, compare_with_paper, ledger, show_table
 from ncdlib.evidence.paper import PAPER_NAME_OF
 from ncdlib.evidence.show import count_of_verdicts, render_table, verdicts
 
@@ -542,7 +542,7 @@ def test_copy_of_a_chapter_reads_without_the_site(chapter):
     assert [cell.source for cell in copy.cells if cell.cell_type == "code"] == code
     text = "\n\n".join(cell.source for cell in copy.cells if cell.cell_type == "markdown")
     prose = re.sub(r"^( *> ?| *)```.*?^( *> ?| *)```$|``[^`]+``|`[^`]+`", "", text, flags=re.M | re.S)
-    for raw in ("{glue", "{numref}", "{cite", "{ref}", "{doc}", "{chapter", ":::", "{exercise", "{solution"):
+    for raw in ("{glue", "{numref}", "{cite", "{ref}", "{doc}", "{chapter", "{claim", ":::", "{exercise", "{solution"):
         assert raw not in text, raw
     assert "```" not in prose
     assert text.startswith("# ") and "## Exercises" in text and "**Exercise " in text and "**Solution to" in text
@@ -562,24 +562,100 @@ def test_site_names_no_script_of_another_host():
 
 
 def test_claims_can_be_filtered(reader):
-    page = reader().open("book/claims.html")
-    cards, status = page.locator("#claims-ledger details"), page.locator("#claims-ledger [role=status]")
-    n_claims = cards.count()
-    assert n_claims >= 30 and status.inner_text() == f"{n_claims} of {n_claims} claims"
+    visitor = reader()
+    page = visitor.open("book/claims.html")
+    claims, status = page.locator("#claims-ledger tbody"), page.locator("#claims-ledger [role=status]")
+    n_claims = claims.count()
+    assert n_claims >= 30
+    assert status.inner_text() == f"{n_claims} of {n_claims} claims"
     page.get_by_label("verdict").select_option("does not hold")
-    shown = cards.filter(visible=True)
+    shown = claims.filter(visible=True)
     assert 0 < shown.count() < n_claims
     assert status.inner_text() == f"{shown.count()} of {n_claims} claims"
-    assert set(shown.evaluate_all("cards => cards.map(card => card.dataset.verdict)")) == {"does not hold"}
+    assert set(shown.evaluate_all("all => all.map(one => one.dataset.verdict)")) == {"does not hold"}
     page.get_by_label("words").fill("text says 74.3")
     assert shown.count() == 1
-    shown.locator("summary").click()
+    shown.get_by_role("button").click()
     assert shown.get_by_text("the text says 74.3").is_visible()
+    assert visitor.problems == []
 
 
 def test_claim_is_open_when_linked_to(reader):
     page = reader().open("book/claims.html#claim-printed-74")
-    assert page.locator("#claim-printed-74").get_attribute("open") is not None
+    assert page.get_by_text("the text says 74.3").is_visible()
+    assert page.get_by_text("the text says 74.3").evaluate("one => one.getBoundingClientRect().top < innerHeight")
+
+
+def test_search_finds_a_number_of_the_paper(reader):
+    page = reader().open("search.html?q=21.6")
+    page.locator("#search-results li").first.wait_for()
+    assert "The claims ledger" in page.locator("#search-results").inner_text()
+
+
+@functools.cache
+def judged_once() -> pd.DataFrame:
+    return ledger()
+
+
+def claims_of_the_tables() -> list[str]:
+    """Ten claims about tables and figures of the paper, drawn at random."""
+    ids = [claim.id for claim in CLAIMS if claim.full_place.rpartition(", ")[2].startswith(("Table", "Figure"))]
+    return np.random.default_rng(24).choice(ids, 10, replace=False).tolist()
+
+
+@pytest.mark.parametrize("id_", claims_of_the_tables())
+def test_a_claim_is_reached_within_three_clicks(reader, id_):
+    skip_if_measured_since_the_build()
+    row = judged_once().set_index("id", drop=False).loc[id_]
+    place = row["place"].rpartition(", ")[2]
+    visitor = reader()
+    page = visitor.open("index.html")
+    page.locator("nav").get_by_role("link", name="Map of the paper").first.click()
+    page.wait_for_load_state("networkidle")  # who leaves earlier breaks off the loading of fonts
+    page.locator(f'a[href$="{urlencode({"place": place, "verdict": row["verdict"]})}"]').click()
+    claim = page.locator(f"#claim-{id_}")
+    claim.get_by_role("button").click()
+    numbers = claim.locator("dd").filter(has_text=row["paper"])
+    assert numbers.first.is_visible()
+    assert claim.locator("dd a").first.is_visible()  # to its runs
+    assert " ".join(claim.locator("td[data-label=verdict]").inner_text().split()) == row["verdict"]
+    assert visitor.problems == []
+
+
+def test_map_and_ledger_lead_to_each_other(reader):
+    visitor = reader()
+    page = visitor.open("book/paper_map.html")
+    table_4 = page.locator('a[href*="place=Table+4"]')
+    counts = dict(text.split(" ", 1)[::-1] for text in table_4.all_inner_texts())
+    assert sum(int(n) for n in counts.values()) >= 10
+    first = int(table_4.first.inner_text().split()[0])
+    table_4.first.click()
+    assert page.locator("#claims-ledger tbody").filter(visible=True).count() == first
+    page.locator("#claims-ledger tbody").filter(visible=True).first.get_by_role("button").click()
+    page.locator("#claims-ledger").get_by_role("link", name="Table 4", exact=True).filter(visible=True).last.click()
+    assert page.url.endswith("paper_map.html#map-table-4")
+    assert visitor.problems == []
+
+
+@pytest.mark.parametrize("chapter", ["hidden_classes", "how_many", "full_procedure"])
+def test_verdicts_in_the_text_lead_to_their_claims(chapter):
+    skip_if_measured_since_the_build()
+    verdict = verdicts(judged_once())
+    document = BeautifulSoup((SITE / "book" / f"{chapter}.html").read_text(encoding="utf-8"), "html.parser")
+    marks = document.select('p a[href*="#claim-"]')
+    assert marks
+    for mark in marks:
+        assert mark.get_text() == verdict[mark["href"].rpartition("#claim-")[2]]
+
+
+def test_ledger_names_chapters_by_their_numbers():
+    html = (SITE / "book" / "claims.html").read_text(encoding="utf-8")
+    options = BeautifulSoup(html, "html.parser").select("#claims-ledger select[name=chapter] option[value]")
+    numbers = {option["value"]: option.get_text() for option in options if option["value"]}
+    assert len(numbers) > 5
+    for topic, text in numbers.items():
+        assert text.startswith(f"chapter\N{NO-BREAK SPACE}{chapters_of().index(topic) + 1}: ")
+    assert "chapter “" not in html
 
 
 GLUED = ROOT / "_build" / "jupyter_execute" / "book" / "claims.glue.json"
@@ -596,7 +672,7 @@ def test_book_shows_the_verdicts_of_the_ledger():
     glued = json.loads(GLUED.read_text())
     claims = ledger()
     assert glued["counts"]["data"]["text/plain"] == repr(count_of_verdicts(claims))
-    cards = BeautifulSoup((SITE / "book" / "claims.html").read_text(), "html.parser").select("#claims-ledger details")
+    cards = BeautifulSoup((SITE / "book" / "claims.html").read_text(), "html.parser").select("#claims-ledger tbody")
     shown = {card["id"].removeprefix("claim-"): card["data-verdict"] for card in cards}
     assert all(card.select("a[href]") for card in cards)  # to where it is measured or checked
     assert shown == dict(zip(claims["id"], claims["verdict"], strict=True))

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from docutils import nodes
@@ -174,7 +175,8 @@ def findings_html(claims, cells) -> str:
     counts = claims["verdict"].value_counts()
     marks = {verdict: verdict.replace(" ", "-") for verdict in VERDICTS}
     bar = "".join(
-        f'<a class="{marks[v]}" style="flex-grow: {counts[v]}" href="book/claims.html"><b>{counts[v]}</b> {v}</a>'
+        f'<a class="{marks[v]}" style="flex-grow: {counts[v]}" href="book/claims.html?{urlencode({"verdict": v})}">'
+        f"<b>{counts[v]}</b> {v}</a>"
         for v in VERDICTS
         if v in counts
     )

@@ -144,7 +144,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # on rows this few, threads cost more than they bring
     app.add_enumerable_node(TableFigure, "table", html=(visit_table_figure, depart_table_figure))
     app.add_transform(NumberTables)
-    for name in ("quiz", "chapters", "light_pages", "copies", "frontpage"):
+    for name in ("quiz", "chapters", "claims_in_text", "light_pages", "copies", "frontpage"):
         app.setup_extension(name)
     app.add_directive("chapter-times", ChapterTimes)
     app.connect("config-inited", discard_stale_build)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.metrics.cluster import contingency_matrix
 
 
 def consensus(partitions: Sequence[NDArray], weights: ArrayLike, n_clusters: int) -> NDArray[np.int64]:
@@ -40,6 +41,44 @@ def consensus(partitions: Sequence[NDArray], weights: ArrayLike, n_clusters: int
     start = AgglomerativeClustering(n_clusters).fit_predict(indicators)
     centers = np.stack([indicators[start == cluster].mean(axis=0) for cluster in range(n_clusters)])
     return KMeans(n_clusters, init=centers, n_init=1).fit_predict(indicators).astype(np.int64)
+
+
+def memberships(partitions: Sequence[NDArray], weights: ArrayLike, labels: NDArray) -> NDArray[np.float64]:
+    """Return how much of the weighted partitions speaks for each row in each class of `labels`.
+
+    A partition gives a row's vote to the classes in proportion to the rows of its cluster: all of it to one class where
+    the cluster has rows of that class only. Each line adds up to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ncdlib.clustering.consensus import memberships
+    >>> agrees, does_not = np.array([1, 1, 0, 0]), np.array([0, 1, 0, 1])
+    >>> memberships([agrees, does_not], [3, 1], labels=np.array([0, 0, 1, 1]))[0]
+    array([0.875, 0.125])
+    """
+    indicator = np.eye(labels.max() + 1)[labels]
+    total = np.zeros(indicator.shape)
+    for weight, partition in zip(np.asarray(weights) / np.sum(weights), partitions, strict=True):
+        cluster = np.unique(partition, return_inverse=True)[1]
+        rows = np.eye(cluster.max() + 1)[cluster]
+        total += weight * ((rows.T @ indicator) / rows.sum(axis=0)[:, None])[cluster]
+    return total
+
+
+def best_overlaps(labels: NDArray, partition: NDArray) -> NDArray[np.float64]:
+    """Return the intersection over union of each class with the cluster of another partition that matches it best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ncdlib.clustering.consensus import best_overlaps
+    >>> best_overlaps(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 7]))
+    array([0.66666667, 0.5       ])
+    """
+    shared = contingency_matrix(labels, partition)
+    union = shared.sum(axis=1, keepdims=True) + shared.sum(axis=0) - shared
+    return (shared / union).max(axis=1)
 
 
 def weighted_median(values: ArrayLike, weights: ArrayLike) -> int:

@@ -36,7 +36,7 @@ class KEstimate:
     n_clusters : int
         The estimate of `index`.
     index : str
-        The validity index that decided.
+        The validity index that decided; "votes" where several counts were weighed against each other.
     k_range : array of shape (n_candidates,)
         The numbers of clusters tried.
     scores : dict of str to array of shape (n_candidates,)
@@ -87,11 +87,15 @@ class KEstimate:
         ax = plt.subplots()[1] if ax is None else ax
         index = self.index if index is None else index
         best = self.estimates[index]
-        ax.plot(self.k_range, self.scores[index], marker="o", markersize=3, color="#3d5a80")
-        ax.axvline(best, color="#d1495b", linestyle="--", linewidth=1)
+        if index == "votes":
+            ax.bar(self.k_range, self.scores[index], color="black")
+        else:
+            ax.plot(self.k_range, self.scores[index], marker="o", markersize=3, color="black")
+        ax.axvline(best, color="grey", linestyle="--", linewidth=1)
         ax.annotate(f"k = {best}", (best, 1), xycoords=("data", "axes fraction"), xytext=(4, -12),
-                    textcoords="offset points", color="#d1495b")  # fmt: skip
-        ax.set(xlabel="number of clusters", ylabel="inertia" if index == "elbow" else index.replace("_", " "))
+                    textcoords="offset points")  # fmt: skip
+        names = {"elbow": "inertia", "votes": "share of the votes"}
+        ax.set(xlabel="number of clusters", ylabel=names.get(index, index.replace("_", " ")))
         return ax
 
 

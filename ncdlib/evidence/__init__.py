@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "show_table",
             "within_tolerance",
         ],
+        "confidence": ["load_confidence", "reliability"],
         "searches": ["search_summary"],
         "beside_peers": ["STATEMENTS", "beyond", "statements"],
         "claims": ["CLAIMS", "ledger"],

@@ -12,6 +12,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ncdlib._io.checks import check_rows, encode_labels
+from ncdlib.methods.saving import Savable
 from ncdlib.problem import UNLABELED
 
 Shrinkage = float | Literal["ledoit_wolf"]
@@ -56,7 +57,7 @@ def whitening_matrix(residuals: NDArray, n_free: int, shrinkage: Shrinkage) -> t
     return matrix, (vectors * roots) @ vectors.T, float(shrinkage)
 
 
-class KnownClassMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class KnownClassMetric(Savable, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Rescale rows so that each direction counts by how little the known classes vary in it.
 
     The residuals of the labelled rows from the means of their classes have a covariance W. After the transformation
@@ -64,16 +65,17 @@ class KnownClassMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     class differ a lot (the slant of a letter, the size of a vehicle) counts little, and what seldom differs within
     a class counts much. That helps with classes never seen where they vary as the known ones do.
 
-    The same idea is the sphering step of linear discriminant analysis [1]_, relevant component analysis [2]_,
-    within-class covariance normalisation in speaker recognition [3]_ and, with a prior on the classes' means,
-    probabilistic linear discriminant analysis [4]_.
+    The same idea is the first step of linear discriminant analysis (Fisher, 1936), relevant component analysis
+    (Bar-Hillel, Hertz, Shental and Weinshall, 2005), within-class covariance normalisation in speaker recognition
+    (Hatch, Kajarekar and Stolcke, 2006) and, with a prior on the means of the classes, probabilistic linear
+    discriminant analysis (Ioffe, 2006).
 
     Parameters
     ----------
     shrinkage : "ledoit_wolf" or float, default="ledoit_wolf"
         From 0 (the covariance as it is) to 1 (the columns standardised, and no more): how far W is drawn towards a
         covariance that is the same in all directions. The more columns for the rows there are, the more is needed;
-        "ledoit_wolf" estimates it [5]_.
+        "ledoit_wolf" estimates it (Ledoit and Wolf, 2004).
 
     Attributes
     ----------
@@ -85,17 +87,6 @@ class KnownClassMetric(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The shrinkage used.
     classes_ : array
         The known classes.
-
-    References
-    ----------
-    .. [1] R. A. Fisher (1936). The use of multiple measurements in taxonomic problems. Annals of Eugenics 7(2).
-    .. [2] A. Bar-Hillel, T. Hertz, N. Shental, D. Weinshall (2005). Learning a Mahalanobis metric from equivalence
-       constraints. Journal of Machine Learning Research 6, 937-965.
-    .. [3] A. O. Hatch, S. Kajarekar, A. Stolcke (2006). Within-class covariance normalization for SVM-based speaker
-       recognition. Interspeech.
-    .. [4] S. Ioffe (2006). Probabilistic linear discriminant analysis. European Conference on Computer Vision.
-    .. [5] O. Ledoit, M. Wolf (2004). A well-conditioned estimator for large-dimensional covariance matrices.
-       Journal of Multivariate Analysis 88(2), 365-411.
 
     Examples
     --------

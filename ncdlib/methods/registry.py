@@ -137,18 +137,27 @@ DISCOVERING = tuple(method.name for method in METHODS.values() if method.learns_
 """Names of the methods that `discover` takes."""
 
 
+BEST = "metric"
+"""The method that "auto" stands for."""
+
+
 def get_method(name: str) -> Method:
     """Return the method of this name, in upper or lower case, among those that learn from known classes.
+
+    "auto" stands for the one that gives the best answers.
 
     Examples
     --------
     >>> from ncdlib.methods.registry import get_method
     >>> get_method("PBN").class_name
     'PBN'
+    >>> get_method("auto").name
+    'metric'
     >>> get_method("dbscan")
     Traceback (most recent call last):
-    ValueError: unknown method 'dbscan': choose from metric, pbn, baseline, tabularncd, ncd_kmeans, ncd_sc
+    ValueError: unknown method 'dbscan': choose from auto, metric, pbn, baseline, tabularncd, ncd_kmeans, ncd_sc
     """
-    if name.lower() not in DISCOVERING:
-        raise ValueError(f"unknown method {name!r}: choose from {', '.join(DISCOVERING)}")
-    return METHODS[name.lower()]
+    method = BEST if name.lower() == "auto" else name.lower()
+    if method not in DISCOVERING:
+        raise ValueError(f"unknown method {name!r}: choose from auto, {', '.join(DISCOVERING)}")
+    return METHODS[method]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,24 +32,25 @@ class Savable:
     def save(self, path: str | os.PathLike) -> Path:
         """Write the fitted model to one ``.npz`` file (arrays and JSON, no pickle); read it with `ncdlib.load`."""
         check_is_fitted(self)
-        if _public_class(type(self).__name__) is not type(self):
-            raise TypeError(f"cannot save {type(self).__name__}: ncdlib.load knows ncdlib's own estimators only")
-        meta, arrays = _state(self)
-        meta["ncdlib"] = version("ncdlib")
-        text = json.dumps(meta, default=_plain_number)
-        path = Path(path)
-        with atomic_write(path) as file:
-            np.savez(file, __meta__=np.array(text), **arrays)
-        return path
+        return write_state(path, *state_of(self))
 
 
-def load(path: str | os.PathLike) -> Savable:
-    """Read a model that ``save`` wrote.
+def write_state(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, NDArray]) -> Path:
+    """Write what JSON can hold, and arrays, to one file."""
+    text = json.dumps(meta | {"ncdlib": version("ncdlib")}, default=_plain_number)
+    path = Path(path)
+    with atomic_write(path) as file:
+        np.savez(file, __meta__=np.array(text), **arrays)
+    return path
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read a model, or the result of a discovery, that ``save`` wrote.
 
     Raises
     ------
     ValueError
-        When the file is not a model of this package (nothing in it is executed, whatever it is).
+        When the file is none of this package's (nothing in it is executed, whatever it is).
 
     Examples
     --------
@@ -65,16 +67,19 @@ def load(path: str | os.PathLike) -> Savable:
     try:
         with np.load(path, allow_pickle=False) as data:
             meta = json.loads(str(data["__meta__"]))
-            return _from_state(meta, {name: data[name] for name in data.files if name != "__meta__"})
+            read = import_module("ncdlib.own_data.archive").unpack if meta["class"] == "Discovery" else from_state
+            return read(meta, {name: data[name] for name in data.files if name != "__meta__"})
     except FileNotFoundError:
         raise
     except Exception as error:
         reason = error if isinstance(error, OSError) or zipfile.is_zipfile(path) else "no npz file"
-        raise ValueError(f"{os.fspath(path)} is not a model saved by ncdlib ({reason})") from error
+        raise ValueError(f"{os.fspath(path)} is not a model or result saved by ncdlib ({reason})") from error
 
 
-def _state(model: Savable) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Take a model apart into what JSON can hold, and arrays; the inverse of `_from_state`."""
+def state_of(model: Savable) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Take a model apart into what JSON can hold, and arrays; the inverse of `from_state`."""
+    if _public_class(type(model).__name__) is not type(model):
+        raise TypeError(f"cannot save {type(model).__name__}: ncdlib.load knows ncdlib's own estimators only")
     params = model.get_params(deep=False)
     meta: dict[str, Any] = {"class": type(model).__name__, "params": params, "plain": {}, "nested": {}}
     arrays: dict[str, NDArray] = {}
@@ -82,7 +87,7 @@ def _state(model: Savable) -> tuple[dict[str, Any], dict[str, NDArray]]:
         if name in params:
             continue
         if isinstance(value, Savable):
-            meta["nested"][name], inner = _state(value)
+            meta["nested"][name], inner = state_of(value)
             arrays |= {f"{name}:{key}": array for key, array in inner.items()}
         elif isinstance(value, np.ndarray):
             if value.dtype.kind == "O":
@@ -108,11 +113,14 @@ def _state(model: Savable) -> tuple[dict[str, Any], dict[str, NDArray]]:
 
 
 def _public_class(name: str) -> type | None:
-    """Return the registered method's class of this name, or None: a file may ask for no other class."""
+    """Return the method or metric of this name, or None: a file may ask for no other class."""
+    if name == "KnownClassMetric":
+        return import_module("ncdlib.methods.metric").KnownClassMetric  # it imports this module in turn
     return next((method.load() for method in METHODS.values() if method.class_name == name), None)
 
 
-def _from_state(meta: dict[str, Any], arrays: dict[str, NDArray]) -> Savable:
+def from_state(meta: dict[str, Any], arrays: dict[str, NDArray]) -> Savable:
+    """Put together what `state_of` took apart."""
     cls = _public_class(meta["class"])
     if not (isinstance(cls, type) and issubclass(cls, Savable)):
         raise TypeError(f"{meta['class']} is no estimator of ncdlib {version('ncdlib')}")
@@ -128,7 +136,7 @@ def _from_state(meta: dict[str, Any], arrays: dict[str, NDArray]) -> Savable:
             vars(model).setdefault(owner, {})[key] = array
         else:
             setattr(model, name, array)
-    vars(model).update({name: _from_state(meta["nested"][name], inner[name]) for name in inner})
+    vars(model).update({name: from_state(meta["nested"][name], inner[name]) for name in inner})
     return model
 
 

@@ -1,12 +1,10 @@
-"""The whole procedure in one call, for one's own data: prepare, search, count, fit, explain."""
+"""The whole procedure in one call, for one's own data: prepare, set aside, search, count, fit, explain."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from inspect import signature
 from itertools import combinations
 from typing import Any, Literal
 
@@ -16,12 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_consistent_length
+from tqdm import tqdm
 
 from ncdlib._io.checks import check_index, check_n_clusters, check_positive, check_seed, encode_labels, shorten
 from ncdlib._io.dask_cluster import dask_cluster
-from ncdlib.clustering.validity import INDICES, KEstimate, estimate_n_clusters
+from ncdlib.clustering.validity import INDICES, KEstimate
 from ncdlib.methods.registry import get_method
 from ncdlib.own_data.audit import audit_columns
+from ncdlib.own_data.confidence import confidence_of_classes, confidence_of_rows
+from ncdlib.own_data.count import notes_on_other_counts, notes_on_the_number, own_n_clusters, prepare_count
 from ncdlib.own_data.explain import ClassProfile, describe
 from ncdlib.own_data.known import (
     FEW_KNOWN,
@@ -45,10 +46,7 @@ MIN_UNLABELED = 3  # fewer rows have no numbers of classes to compare
 FEW_ROWS = 5  # a known class with fewer tells little when it is hidden
 MAX_ROWS = 50_000
 ROWS_OF_A_RARE_CLASS = 10  # that a sample keeps
-K_MAX = 30
 RECOGNISED_FROM = 0.4  # p_known: a known row taken as new makes a false class, a new row taken as known is only lost
-ROWS_OF_A_NEW_CLASS = 5  # on average, at least, unless more classes are asked for
-NEAR_TIE = 0.01  # of two silhouettes
 UNSTABLE = 0.6  # a stability below this is worth a warning
 
 
@@ -56,7 +54,7 @@ def discover(
     X: ArrayLike | pd.DataFrame,
     y: ArrayLike,
     *,
-    method: str | BaseEstimator = "pbn",
+    method: str | BaseEstimator = "auto",
     n_trials: int = 20,
     n_clusters: int | str | None = None,
     param_distributions: Mapping[str, Any] | None = None,
@@ -73,8 +71,10 @@ def discover(
 ) -> Discovery:
     """Discover classes among the unlabelled rows of a table, and say what they are.
 
-    The paper's full procedure (Section 6): hyperparameters are searched on hidden known classes, the number of
-    new classes is estimated in the learned space, the method is fitted, and each discovered class is explained.
+    Unlabelled rows of known classes and outliers are set aside. What remains is clustered and counted by `MetricNCD`,
+    a consensus of many clusterings that are weighed on hidden known classes. Each class found is explained, with how
+    sure it is. With a method of the paper, its full procedure is gone through (Section 6): hyperparameters are
+    searched on hidden known classes, and a validity index counts the new ones in the learned space.
 
     Parameters
     ----------
@@ -82,25 +82,26 @@ def discover(
         Numbers and categories, with missing values allowed. Columns of free text or dates are refused by name.
     y : array of shape (n_rows,)
         The known classes; -1, None or NaN marks the rows to explain.
-    method : {"pbn", "baseline", "tabularncd", "ncd_kmeans", "ncd_sc"} or estimator, default="pbn"
-        What discovers. "ncd_kmeans" has no hyperparameters to search, and "ncd_sc" finds its own.
+    method : {"auto", "metric", "pbn", "baseline", "tabularncd", "ncd_kmeans", "ncd_sc"} or estimator, default="auto"
+        What discovers. "auto" is "metric", `MetricNCD`. It has no hyperparameters to search, like "ncd_kmeans";
+        "ncd_sc" finds its own.
     n_trials : int, default=20
         Hyperparameter sets to try; 0 takes the method's defaults.
     n_clusters : int, str or None
         The number of classes to discover, or the validity index that estimates it; by default what an estimator given
-        as `method` asks for itself, or else "silhouette".
+        as `method` asks for itself, or else the method's own count ("auto"), or "silhouette" where it has none.
     param_distributions : dict, default=None
         What to search; by default the method's ``search_space``.
     cv : HiddenClassKFold, int or None
         The folds of the search; by default five that hide half of the known classes.
     n_seeds : int, default=5
-        Fits with other seeds, to see how stable the classes are.
+        Fits with other seeds, so other samples and starts, to see how stable the classes are.
     n_jobs : int or None
         Processes of the search. ``joblib.parallel_config(backend="dask")`` spreads it over a Dask cluster.
     store : path or None
         A file to resume the search from; see `HiddenClassSearchCV`.
     k_max : int or None
-        The largest number of classes to try; by default 30, and in a small table so many that a class has five rows.
+        The largest number of classes to try; by default so many that a class has five rows, and 30 for an index.
     unlabeled : {"auto", "new", "mixed"}, default="auto"
         What the unlabelled rows are: of new classes all of them, or partly of known ones. With "mixed", rows that are
         more likely of a known class get its label, and the rest is discovered; if a test finds no sign of new classes,
@@ -122,24 +123,29 @@ def discover(
     --------
     >>> from ncdlib import discover, make_ncd_blobs
     >>> problem = make_ncd_blobs(random_state=0)
-    >>> found = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False)
+    >>> found = discover(problem.X, problem.y, verbose=False)
     >>> found.n_clusters, round(found.stability, 2)
     (3, 1.0)
+    >>> found.explanation.split(";")[0]
+    '3 novel classes (counted'
     >>> found.profiles[0].size + found.profiles[1].size + found.profiles[2].size == len(problem.X_novel)
     True
     """
     seed = check_seed(random_state)
     check_positive(n_seeds=n_seeds, max_rows=max_rows, **({} if k_max is None else {"k_max": k_max}))
     estimator = _make_estimator(method, verbose)
-    if n_clusters is None:
-        n_clusters = _own_n_clusters(estimator)
-
+    if n_clusters is None or n_clusters == "auto":
+        n_clusters = own_n_clusters(estimator)
     if unlabeled not in ("auto", "new", "mixed"):
         raise ValueError(f"unlabeled must be 'auto', 'new' or 'mixed', got {unlabeled!r}")
 
+    progress = _Progress(verbose and not hasattr(estimator, "search_space"), n_steps=4 + n_seeds)  # a search has a bar
     rows = _prepare(X, y, n_clusters, keep, max_rows, seed)
+    progress("known or new?")
     rows = _set_aside(rows, unlabeled, n_clusters, seed)
+    progress("a first answer")
     if not np.any(rows.codes == UNLABELED):
+        progress("done")
         return _nothing_new(rows)
     search = _search(
         estimator,
@@ -156,10 +162,28 @@ def discover(
     estimator = configure(estimator, {"random_state": seed})
     if search is not None:
         estimator.set_params(**search.best_params_)
-    estimate = _count(estimator, rows, n_clusters, k_max, seed)
-    estimator.set_params(n_clusters=estimate.n_clusters if isinstance(n_clusters, str) else n_clusters)
-    model, refits = _fit(estimator, rows, [(seed + 1 + i) % 2**32 for i in range(n_seeds)])
-    return _explain(model, refits, rows, estimate, search, estimated=isinstance(n_clusters, str))
+    estimate = prepare_count(estimator, rows, n_clusters, k_max, seed)
+    model, refits = _fit(estimator, rows, [(seed + 1 + i) % 2**32 for i in range(n_seeds)], progress)
+    if n_clusters == "auto":
+        estimate = model.votes_
+        rows.notes.extend(notes_on_other_counts(model.n_clusters_, refits))
+    found = _explain(model, refits, rows, estimate, search, estimated=isinstance(n_clusters, str))
+    progress("done")
+    return found
+
+
+class _Progress:
+    """A progress bar that says what is done next."""
+
+    def __init__(self, shown: bool, n_steps: int) -> None:
+        self.bar = tqdm(total=n_steps, desc="discover: columns", unit="step", delay=0.5, disable=not shown)
+
+    def __call__(self, upcoming: str) -> None:
+        """End a step, and name the next one."""
+        self.bar.set_description_str(f"discover: {upcoming}", refresh=False)
+        self.bar.update()
+        if upcoming == "done":
+            self.bar.close()
 
 
 def _prepare(
@@ -179,9 +203,9 @@ def _prepare(
         raise ValueError(f"max_rows must be at least {fewest}, for some rows of each class; got {max_rows}")
     if n_unlabeled < MIN_UNLABELED:
         raise ValueError(f"{n_unlabeled} unlabelled rows are too few to find classes in: {MIN_UNLABELED} at least")
-    if isinstance(n_clusters, str):
+    if isinstance(n_clusters, str) and n_clusters != "auto":
         check_index(n_clusters, INDICES)
-    else:
+    elif n_clusters != "auto":
         check_n_clusters(n_clusters, n_unlabeled, rows="unlabelled rows")
     check_columns(keep, table.columns, "the table")
     audit = audit_columns(table, codes, keep)
@@ -339,48 +363,14 @@ def _why_no_search(
     return None
 
 
-def _count(estimator: BaseEstimator, rows: Rows, n_clusters: int | str, k_max: int | None, seed: int) -> KEstimate:
-    """Estimate the number of classes, in the space the method learns if it does so without that number (Section 5)."""
-    from ncdlib.methods.spectral import NCDSpectralClustering
-
-    X, codes = rows.numbers, rows.codes
-    novel = codes == UNLABELED
-    index = n_clusters if isinstance(n_clusters, str) else "silhouette"
-    if k_max is None:
-        k_max = max(2, min(K_MAX, novel.sum() // ROWS_OF_A_NEW_CLASS))
-    ks = range(1 if index == "km_acc" else 2, min(k_max, novel.sum() - 1) + 1)
-    options: dict[str, Any] = {"index": index, "k_range": ks, "random_state": seed}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "k_range is cut")  # where rows are equal, nobody asked for as many
-        if hasattr(estimator, "estimate_n_clusters"):
-            trained = clone(estimator).set_params(n_clusters=2).fit(X, codes)  # any number: it does not matter here
-            known = {"X_known": X[~novel], "y_known": codes[~novel]} if index == "km_acc" else {}
-            return trained.estimate_n_clusters(X[novel], **options, **known)
-        if isinstance(estimator, NCDSpectralClustering):
-            X = clone(estimator).set_params(n_clusters=n_clusters).fit(X, codes).embedding_
-        return estimate_n_clusters(X[novel], **options, X_known=X[~novel], y_known=codes[~novel])
-
-
-def _notes_on_the_number(estimate: KEstimate, n_rows: int) -> list[str]:
-    """Say where the number of classes could as well be another one."""
-    k, scores = estimate.n_clusters, estimate.scores[estimate.index]
-    notes = []
-    if k == estimate.k_range[-1] < n_rows - 1:
-        notes.append(f"The estimate, {k} classes, is the largest number that was tried: there may be more.")
-    if estimate.index == "silhouette":
-        best = scores[estimate.k_range == k][0]
-        ties = [int(other) for other in estimate.k_range[scores >= best - NEAR_TIE] if other != k]
-        if ties:
-            others = ", ".join(map(str, ties[:5])) + (", ..." if len(ties) > 5 else "")
-            notes.append(f"The silhouette of {k} classes ({best:.2f}) is hardly better than that of {others}.")
-    return notes
-
-
-def _fit(estimator: BaseEstimator, rows: Rows, seeds: list[int]) -> tuple[BaseEstimator, list[NDArray[np.int64]]]:
+def _fit(
+    estimator: BaseEstimator, rows: Rows, seeds: list[int], progress: Callable[[str], None]
+) -> tuple[BaseEstimator, list[NDArray[np.int64]]]:
     """Fit the method, and again with other seeds: the model, and how the others divide the unlabelled rows."""
     X, codes = rows.numbers, rows.codes
     unlabeled = codes == UNLABELED
     model = clone(estimator).fit(X, codes)
+    progress("how stable?")
     if np.any(model.labels_[~unlabeled] != UNLABELED):
         raise ValueError(
             f"{type(model).__name__} puts labelled rows into clusters: discover needs a method that learns from them "
@@ -389,7 +379,10 @@ def _fit(estimator: BaseEstimator, rows: Rows, seeds: list[int]) -> tuple[BaseEs
     if hasattr(estimator, "fit_many"):
         others = [other for other in estimator.fit_many(X, codes, [{} for _ in seeds], seeds) if not other.diverged_]
     else:
-        others = [configure(clone(estimator), {"random_state": seed}).fit(X, codes) for seed in seeds]
+        others = []
+        for i, seed in enumerate(seeds):
+            others.append(configure(clone(estimator), {"random_state": seed}).fit(X, codes))
+            progress("how stable?" if i < len(seeds) - 1 else "what are they?")
     if len(others) < len(seeds):
         rows.notes.append(f"{len(seeds) - len(others)} of {len(seeds)} fits with other seeds diverged.")
     return model, [other.labels_[unlabeled] for other in others]
@@ -399,7 +392,7 @@ def _explain(
     model: BaseEstimator,
     refits: list[NDArray[np.int64]],
     rows: Rows,
-    estimate: KEstimate,
+    estimate: KEstimate | None,
     search: HiddenClassSearchCV | None,
     *,
     estimated: bool,
@@ -416,25 +409,61 @@ def _explain(
     beyond[rows.learned] = False
     if beyond.any():
         labels[beyond] = model.predict(rows.all_numbers[beyond])
-    n_empty = model.n_clusters - len(np.unique(labels[labels >= 0]))
+    asked = model.n_clusters_ if model.n_clusters == "auto" else model.n_clusters
+    n_empty = asked - len(np.unique(labels[labels >= 0]))
     if n_empty:
-        rows.notes.append(f"{type(model).__name__} left {n_empty} of its {model.n_clusters} clusters empty.")
+        rows.notes.append(f"{type(model).__name__} left {n_empty} of its {asked} clusters empty.")
     elif estimated:
-        rows.notes.extend(_notes_on_the_number(estimate, int(np.sum(rows.codes == UNLABELED))))
+        rows.notes.extend(notes_on_the_number(estimate, int(np.sum(rows.codes == UNLABELED))))
     if estimated:
         alone = np.isin(labels, np.flatnonzero(np.bincount(labels[labels >= 0]) == 1))
         labels[alone] = OUTLIER
         if alone.any():
             which = shorten(", ".join(map(str, rows.index[alone])), 80)
             rows.notes.append(f"{alone.sum()} clusters had a single row, which is no class but an outlier: {which}.")
-    profiles = describe(labels, refits, rows)
-    return _as_discovery(rows, labels, profiles, estimate=estimate, stability=stability, search=search, model=model)
+    row_confidence, runner_up = confidence_of_rows(model, refits, rows, labels)
+    of_classes, of_table = confidence_of_classes(model)
+    return _as_discovery(
+        rows,
+        labels,
+        describe(labels, refits, of_classes, rows),
+        estimate=estimate,
+        explanation=_explanation(model, asked, estimate, estimated),
+        confidence=of_table,
+        stability=stability,
+        search=search,
+        model=model,
+        row_confidence=row_confidence,
+        runner_up=runner_up,
+    )
+
+
+def _explanation(model: BaseEstimator, k: int, estimate: KEstimate | None, estimated: bool) -> str:
+    """Say in a line what was chosen, and why."""
+    index = "" if estimate is None else f"the {estimate.index.replace('_', ' ')} index"
+    if hasattr(model, "explanation_"):
+        by_index = estimate is not None and estimate.index != "votes"
+        return model.explanation_.replace("as asked for", f"by {index}") if by_index else model.explanation_
+    why = f"{index} is best for this number" if estimated else f"as asked for; {index} would say {estimate.n_clusters}"
+    return f"{k} novel classes ({why}); {type(model).__name__}"
 
 
 def _nothing_new(rows: Rows) -> Discovery:
     """Return a result without a discovered class."""
     labels = np.where(rows.outliers >= 0, OUTLIER, UNLABELED)
-    return _as_discovery(rows, labels, [], estimate=None, stability=np.nan, search=None, model=None)
+    return _as_discovery(
+        rows,
+        labels,
+        [],
+        estimate=None,
+        explanation="no class is claimed",
+        confidence=np.nan,
+        stability=np.nan,
+        search=None,
+        model=None,
+        row_confidence=np.full(len(labels), np.nan),
+        runner_up=np.full(len(labels), UNLABELED),
+    )
 
 
 def _as_discovery(rows: Rows, labels: NDArray[np.int64], profiles: list[ClassProfile], **results: Any) -> Discovery:
@@ -457,13 +486,6 @@ def _as_discovery(rows: Rows, labels: NDArray[np.int64], profiles: list[ClassPro
     )
 
 
-def _own_n_clusters(estimator: BaseEstimator) -> int | str:
-    """Return what an estimator was told, where that is not what its class says of itself."""
-    parameter = signature(type(estimator)).parameters.get("n_clusters")
-    untold = parameter is None or estimator.n_clusters == parameter.default
-    return "silhouette" if untold else estimator.n_clusters
-
-
 def _make_estimator(method: str | BaseEstimator, verbose: bool) -> BaseEstimator:
     if not isinstance(method, str):
         return clone(method)
@@ -476,6 +498,7 @@ def discover_file(
     *,
     drop: Sequence[str] = (),
     label_missing: str | None = None,
+    after: Discovery | None = None,
     dask: str | None = None,
     **options: Any,
 ) -> tuple[pd.DataFrame, Discovery]:
@@ -490,6 +513,8 @@ def discover_file(
         Columns to leave out.
     label_missing : str or None
         A label that stands for a missing one, such as "unknown".
+    after : Discovery or None
+        An earlier result for the same rows: the classes that were accepted there are known now.
     dask : str or None
         Address of the scheduler of a Dask cluster to spread the search over.
     **options
@@ -528,6 +553,13 @@ def discover_file(
         if not (labels.astype(str) == label_missing).any():
             raise ValueError(f"the column {label_column!r} has no label {label_missing!r} to take as missing")
         labels = labels.mask(labels.astype(str) == label_missing, None)
+    if after is not None:
+        if len(after.labels) != len(table):
+            raise ValueError(
+                f"{path} has {len(table):,} rows, and the earlier result is of {len(after.labels):,}: "
+                "give the table that it was made of"
+            )
+        labels = pd.Series(after.next_labels(), index=table.index, name=label_column)
     with dask_cluster(dask):
         found = discover(table.drop(columns=[label_column, *drop]), labels, **options)
     return table, found

@@ -24,11 +24,13 @@ def draw(found: Discovery) -> Figure:
     """Draw the score of each number of classes, a map of the rows, and what sets each class apart."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
-    found.estimate.plot(axes[0])
-    axes[0].set_title("How many classes?")
-    _draw_map(found, axes[1])
-    _draw_differences(found, axes[2])
+    n_panels = 2 if found.estimate is None else 3
+    figure, axes = plt.subplots(1, n_panels, figsize=(5 * n_panels, 4.5), layout="constrained")
+    if found.estimate is not None:
+        found.estimate.plot(axes[0])
+        axes[0].set_title("How many classes?")
+    _draw_map(found, axes[-2])
+    _draw_differences(found, axes[-1])
     return figure
 
 

@@ -60,9 +60,12 @@ class ClassProfile:
     size : int
     share : float
         Of the unlabelled rows.
+    confidence : float
+        The probability that the class is right, as measured on other tables (see `ncdlib.own_data.confidence`); NaN
+        where the method does not tell.
     stability : float
         How well the class is found again with other seeds: mean overlap (intersection over union) with the best
-        matching class, between 0 and 1.
+        matching class, between 0 and 1; NaN for a class that a person made.
     nearest_known : object
         The known class with the nearest mean, in standardised features.
     differences : list of Difference
@@ -91,6 +94,7 @@ class ClassProfile:
     name: str
     size: int
     share: float
+    confidence: float
     stability: float
     nearest_known: Any
     differences: list[Difference]
@@ -101,7 +105,12 @@ class ClassProfile:
     verdict: str
 
 
-def describe(all_labels: NDArray[np.int64], refits: Sequence[NDArray[np.int64]], rows: Rows) -> list[ClassProfile]:
+def describe(
+    all_labels: NDArray[np.int64],
+    refits: Sequence[NDArray[np.int64]],
+    confidence: Mapping[int, float],
+    rows: Rows,
+) -> list[ClassProfile]:
     """Say what each class is, from the rows that were learned from; sizes, and how good a rule is, from all rows.
 
     Parameters
@@ -110,6 +119,8 @@ def describe(all_labels: NDArray[np.int64], refits: Sequence[NDArray[np.int64]],
         Class of each row of the table, negative for rows of none.
     refits : sequence of arrays
         The classes of the unlabelled rows that were learned from, by fits with other seeds.
+    confidence : dict of int to float
+        The probability that a class is right, where it is known.
     rows : Rows
     """
     labels, unlabeled = all_labels[rows.learned], rows.codes == UNLABELED
@@ -132,7 +143,8 @@ def describe(all_labels: NDArray[np.int64], refits: Sequence[NDArray[np.int64]],
                 name=f"new {first_name + cluster}",
                 size=int(all_members.sum()),
                 share=float(all_members.sum() / n_unlabeled),
-                stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits])),
+                confidence=confidence.get(int(cluster), np.nan),
+                stability=float(np.mean([_best_overlap(member[unlabeled], other) for other in refits] or [np.nan])),
                 nearest_known=rows.classes[distances.argmin()],
                 differences=_differences(units, member, rows.preprocessor.features_),
                 rule=(precision >= GOOD_RULE and _in_words(bounds, rows.preprocessor.features_)) or "no short rule",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Number
 from typing import NamedTuple, Self
@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -86,6 +85,8 @@ class TablePreprocessor:
     ----------
     features_ : list of Feature
         What the columns of the transformed table are.
+    levels_, rare_levels_ : dict of str to list of str
+        The values of each column of categories that have a feature of their own, and those that share one.
     notes_ : list of str
         Columns that were left out, and why.
     """
@@ -106,22 +107,21 @@ class TablePreprocessor:
         table = as_frame(X)
         self.notes_: list[str] = []
         self._sort_columns(table)
-        numeric, categorical = self.numeric_, self.categorical_
-        steps = [
-            ("numeric", make_pipeline(SimpleImputer(strategy="median"), ClipFarValues(), StandardScaler()), numeric),
-            ("categorical", _one_hot_encoder(RARE_SHARE), [name for name in categorical if name not in self.keep]),
-            ("kept", _one_hot_encoder(None), [name for name in categorical if name in self.keep]),
-        ]
-        # Arrays, whatever scikit-learn is set to.
-        self.transformer_ = ColumnTransformer(steps).set_output(transform="default").fit(self._tidy(table))
-        self.features_ = [Feature(name) for name in numeric]
-        for step, encoder, names in self.transformer_.transformers_:
-            if step == "numeric" or not len(names):
-                continue
-            for name, categories, rare in zip(names, encoder.categories_, encoder.infrequent_categories_, strict=True):
-                rare = [] if rare is None else rare
-                self.features_ += [Feature(name, str(c)) for c in categories if c not in rare]
-                self.features_ += [Feature(name, "a rare value")] if len(rare) else []
+        tidy = self._tidy(table)
+        if self.numeric_:
+            pipeline = make_pipeline(SimpleImputer(strategy="median"), ClipFarValues(), StandardScaler())
+            imputer, clipper, scaler = (step for _, step in pipeline.fit(tidy[self.numeric_].to_numpy()).steps)
+            self.medians_, self.limits_ = imputer.statistics_, clipper.limits_
+            self.mean_, self.scale_ = scaler.mean_, scaler.scale_
+        self.features_ = [Feature(name) for name in self.numeric_]
+        self.levels_, self.rare_levels_ = {}, {}
+        for name in sorted(self.categorical_, key=lambda name: name in self.keep):
+            encoder = _one_hot_encoder(None if name in self.keep else RARE_SHARE).fit(tidy[[name]].to_numpy())
+            rare = encoder.infrequent_categories_[0]
+            self.rare_levels_[name] = [] if rare is None else [str(c) for c in rare]
+            self.levels_[name] = [str(c) for c in encoder.categories_[0] if rare is None or c not in rare]
+            self.features_ += [Feature(name, level) for level in self.levels_[name]]
+            self.features_ += [Feature(name, "a rare value")] if self.rare_levels_[name] else []
         return self
 
     def _sort_columns(self, table: pd.DataFrame) -> None:
@@ -167,7 +167,33 @@ class TablePreprocessor:
 
     def transform(self, X: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Return the numbers a method learns from, one column for each of ``features_``."""
-        return self.transformer_.transform(self._tidy(as_frame(X)))
+        tidy = self._tidy(as_frame(X))
+        blocks = []
+        if self.numeric_:
+            numbers = tidy[self.numeric_].to_numpy()
+            # The trees of the rules, and those that label new rows, compute in single precision.
+            for i in np.flatnonzero((np.abs(numbers) > np.finfo(np.float32).max).any(axis=0))[:1]:
+                raise ValueError(
+                    f"the column {self.numeric_[i]!r} has infinite values, or larger ones than can be computed with: "
+                    "leave these cells empty"
+                )
+            numbers = np.clip(np.where(np.isnan(numbers), self.medians_, numbers), *self.limits_)
+            blocks.append((numbers - self.mean_) / self.scale_)
+        for name, levels in self.levels_.items():
+            position = pd.Index(levels).get_indexer(tidy[name])  # -1 for what is rare or was never seen
+            one_hot = np.zeros((len(tidy), len(levels) + 1))
+            one_hot[np.arange(len(tidy)), position] = 1
+            blocks.append(one_hot if self.rare_levels_[name] else one_hot[:, :-1])
+        return np.hstack(blocks)
+
+    def unseen_levels(self, X: ArrayLike | pd.DataFrame) -> dict[str, dict[str, int]]:
+        """Return, for each column of categories, the values that it did not have at the fit, and how often."""
+        tidy, unseen = self._tidy(as_frame(X)), {}
+        for name, levels in self.levels_.items():
+            new = tidy[name][~tidy[name].isin([*levels, *self.rare_levels_[name], MISSING_CATEGORY])]
+            if len(new):
+                unseen[name] = {str(value): int(n) for value, n in new.value_counts().items()}
+        return unseen
 
     def readable(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give transformed rows their original units back (missing numbers stay medians)."""
@@ -177,8 +203,7 @@ class TablePreprocessor:
         """Return one feature of transformed rows in its original unit."""
         if feature >= len(self.numeric_):
             return Z[:, feature]
-        scaler = self.transformer_.named_transformers_["numeric"][-1]
-        values = Z[:, feature] * scaler.scale_[feature] + scaler.mean_[feature]
+        values = Z[:, feature] * self.scale_[feature] + self.mean_[feature]
         largest = np.abs(values).max(initial=0.0)
         # There and back again leaves noise in the last digits, and 40 would no longer be at most 40.
         return np.round(values, 14 - math.ceil(math.log10(largest))) if largest > 1e-250 else values
@@ -188,9 +213,7 @@ class TablePreprocessor:
         return column.mask(column == self.marks[column.name]) if column.name in self.marks else column
 
     def _tidy(self, table: pd.DataFrame) -> pd.DataFrame:
-        missing = [name for name in (*self.numeric_, *self.categorical_) if name not in table]
-        if missing:
-            raise ValueError(f"the table has no column {', '.join(map(repr, missing))}")
+        check_columns((*self.numeric_, *self.categorical_), table.columns, "the table")
         advice = "give numbers, as in the table that was learned from"
         columns = {name: as_numbers(self._without_marks(table[name]), advice) for name in self.numeric_}
         for name in self.categorical_:
@@ -288,10 +311,15 @@ def as_frame(X: ArrayLike | pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def check_columns(names: Iterable[str], columns: pd.Index, table: str) -> None:
-    """Raise a ValueError that names a column that is not there, and one that may be meant."""
-    for name in names:
-        if name not in columns:
-            close = get_close_matches(name, columns, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {shorten(', '.join(columns), 200)}"
-            raise ValueError(f"{table} has no column {name!r}: {hint}")
+def check_columns(names: Iterable[str], columns: Sequence[str] | pd.Index, table: str) -> None:
+    """Raise a ValueError that names the columns that are not there, and one that may be meant."""
+    missing = [name for name in names if name not in columns]
+    if len(missing) > 1:
+        raise ValueError(
+            f"{table} has no columns {shorten(', '.join(map(repr, missing)), 200)}: "
+            f"it has {shorten(', '.join(columns), 200)}"
+        )
+    for name in missing:
+        close = get_close_matches(name, columns, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {shorten(', '.join(columns), 200)}"
+        raise ValueError(f"{table} has no column {name!r}: {hint}")

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import warnings
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,15 +40,7 @@ def read_table(path: str | os.PathLike, label_column: str | None = None) -> pd.D
         With one line that says what is wrong with the file.
     """
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a table")
-    if not path.is_file():
-        raise ValueError(f"{path} can be read only once: save the table to a file first")
-    for reason, endings in OTHER_FILES.items():
-        if path.suffix.lower() in endings:
-            raise ValueError(f"{path} {reason}")
+    check_file(path)
     if is_parquet(path):
         try:
             table = pd.read_parquet(path).rename(columns=str)
@@ -58,6 +51,19 @@ def read_table(path: str | os.PathLike, label_column: str | None = None) -> pd.D
     if len(table) == 0:
         raise ValueError(f"{path} has no rows")
     return table
+
+
+def check_file(path: Path) -> None:
+    """Raise an error that says what is wrong with a file that is no table, as far as its name tells."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a table")
+    if not path.is_file():
+        raise ValueError(f"{path} can be read only once: save the table to a file first")
+    for reason, endings in OTHER_FILES.items():
+        if path.suffix.lower() in endings:
+            raise ValueError(f"{path} {reason}")
 
 
 def is_parquet(path: Path) -> bool:
@@ -113,26 +119,11 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
         with warnings.catch_warnings(record=True) as caught:
             # In one piece: read by pieces, a column may be numbers here and text there.
             table = pd.read_csv(path, low_memory=False, index_col=False, **options)
-        if any(issubclass(warning.category, pd.errors.ParserWarning) for warning in caught):  # rows are longer
-            rest = {
-                "names": range(len(names) + 1),
-                "usecols": [len(names)],
-                "dtype": str,
-                "na_values": [""],
-                "header": 0,
-            }
-            message = f"its rows have more fields than its header has names ({len(names)})"
-            try:
-                surplus = pd.read_csv(path, **options | rest).iloc[:, 0]
-            except ValueError as error:  # by two or more
-                raise ValueError(message) from error
-            if surplus.notna().any():  # else a separator ends each row
-                raise ValueError(message)
+        if any(issubclass(warning.category, pd.errors.ParserWarning) for warning in caught):
+            _refuse_longer_rows(path, len(names), options)
     except ValueError as error:
         raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
-    twice = pd.Index(names)[pd.Index(names).duplicated()]
-    if len(twice):  # pandas would give the second one another name
-        raise ValueError(f"{path} has two columns {twice[0]!r}: rename one")
+    _refuse_twice(path, names)
     if options["sep"] != ",":
         features = table.columns.drop(label_column, errors="ignore")
         commas = [name for name in features if not pd.api.types.is_numeric_dtype(table[name])]
@@ -146,27 +137,99 @@ def _read_csv(path: Path, label_column: str | None) -> pd.DataFrame:
     return table
 
 
-def write_with_columns(path: Path, columns: pd.DataFrame, file: BinaryIO) -> None:
-    """Write a CSV file again, cell for cell as it is, with more columns: as many rows as it has."""
+def _refuse_twice(path: Path, names: list[str]) -> None:
+    twice = pd.Index(names)[pd.Index(names).duplicated()]
+    if len(twice):  # pandas would give the second one another name
+        raise ValueError(f"{path} has two columns {twice[0]!r}: rename one")
+
+
+def _refuse_longer_rows(path: Path, n_names: int, options: dict[str, Any]) -> None:
+    """Raise a ValueError where rows have more fields than the header has names; a separator may end each row."""
+    surplus = {"names": range(n_names + 1), "usecols": [n_names], "na_values": [""], "header": 0}
+    message = f"its rows have more fields than its header has names ({n_names})"
+    try:
+        for rows in pd.read_csv(path, chunksize=ROWS_AT_ONCE, **options | surplus | {"dtype": str}):
+            if rows.iloc[:, 0].notna().any():
+                raise ValueError(message)
+    except ValueError as error:  # also by two fields or more
+        raise ValueError(message) from error
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of a CSV file's columns."""
+    header = pd.read_csv(path, header=None, nrows=1, dtype=str, **_csv_format(path)).iloc[0]
+    names = [name or f"{UNNAMED}{i}" for i, name in enumerate(header)]
+    _refuse_twice(path, names)
+    return names
+
+
+def read_pieces(
+    path: Path, numeric: Collection[str], categories: Collection[str], rows_at_once: int
+) -> Iterator[pd.DataFrame]:
+    """Read some columns of a CSV file piece by piece, categories as text: a piece may look like numbers."""
+    options = _csv_format(path)
+    wanted = {*numeric, *categories}
+    pieces = {"usecols": lambda name: name in wanted, "dtype": dict.fromkeys(categories, str), "low_memory": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.ParserWarning)  # `write_with_columns` looks into it
+        reader = pd.read_csv(
+            path, chunksize=rows_at_once, index_col=False, na_values=list(MISSING_VALUES), **pieces, **options
+        )
+    with reader:
+        while True:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", pd.errors.ParserWarning)
+                rows = _next_rows(path, reader, rows_at_once)
+            if len(rows) == 0:
+                return
+            for name in numeric if options["sep"] != "," else ():
+                if name in rows and not pd.api.types.is_numeric_dtype(rows[name]):
+                    rows[name] = _decimal_commas(rows[name])
+            yield rows
+
+
+def write_with_columns(path: Path, columns: pd.DataFrame | Iterable[pd.DataFrame], file: BinaryIO) -> None:
+    """Write a CSV file again, cell for cell as it is, with more columns: as many rows as it has.
+
+    The columns come in one piece, or in several, which are then asked for one by one.
+    """
     options = _csv_format(path)
     header = pd.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
-    kept = [i for i, name in enumerate(header) if name not in columns]
+    pieces = columns
+    if isinstance(columns, pd.DataFrame):
+        pieces = (columns.iloc[i : i + ROWS_AT_ONCE] for i in range(0, len(columns), ROWS_AT_ONCE))
     text = io.TextIOWrapper(file, encoding=options["encoding"], newline="")
     if "skiprows" in options:
         text.write(f"sep={options['sep']}\n")
-    first = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pd.errors.ParserWarning)  # of a separator at the end of each row
-        pieces = {"dtype": str, "chunksize": ROWS_AT_ONCE, "low_memory": False, "index_col": False}
-        for rows in pd.read_csv(path, **pieces, **options):
-            new = columns.iloc[first : first + len(rows)]
-            rows = rows.iloc[: len(new), kept].set_axis([header[i] for i in kept], axis=1)
+    has_changed = f"{path} has changed since it was read: run the command again"
+    first, longer = True, False
+    with pd.read_csv(path, dtype=str, iterator=True, low_memory=False, index_col=False, **options) as reader:
+        for new in pieces:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", pd.errors.ParserWarning)  # of a separator at the end of each row
+                rows = _next_rows(path, reader, len(new))
+            if len(rows) != len(new):
+                raise ValueError(has_changed)
+            if not longer and any(issubclass(warning.category, pd.errors.ParserWarning) for warning in caught):
+                longer = True
+                _refuse_longer_rows(path, len(header), options)
+            kept = [i for i, name in enumerate(header) if name not in new]
+            rows = rows.iloc[:, kept].set_axis([header[i] for i in kept], axis=1)
             both = pd.concat([rows.reset_index(drop=True), new.reset_index(drop=True)], axis=1)
-            both.to_csv(text, sep=options["sep"], index=False, header=first == 0)
-            first += len(rows)
-    if first != len(columns):
-        raise ValueError(f"{path} has changed since it was read: run the command again")
+            both.to_csv(text, sep=options["sep"], index=False, header=first)
+            first = False
+        if len(_next_rows(path, reader, 1)):
+            raise ValueError(has_changed)
     text.detach()  # flushed, and left open
+
+
+def _next_rows(path: Path, reader: Any, n_rows: int) -> pd.DataFrame:
+    try:
+        return reader.get_chunk(n_rows)
+    except StopIteration:
+        return pd.DataFrame()
+    except ValueError as error:
+        raise ValueError(f"{path} is not a table that can be read: {_one_line(error)}") from error
 
 
 def _decimal_commas(column: pd.Series) -> pd.Series:

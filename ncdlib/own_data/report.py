@@ -15,6 +15,7 @@ import numpy as np
 import ncdlib
 from ncdlib._io.files import atomic_write
 from ncdlib.own_data.draw import draw
+from ncdlib.own_data.examples import examples
 from ncdlib.own_data.rows import OUTLIER
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ncdlib.own_data.result import Discovery
 
 N_DIFFERENCES = 6
+N_FEATURES_OF_A_ROW = 4
+N_IN_DOUBT = 10  # rows that are listed
+IN_DOUBT = 0.6  # a row's confidence below this
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1d2530; background: #fff; max-width: 62rem; margin: 2rem auto;
@@ -55,6 +59,7 @@ def _page(found: Discovery) -> str:
 <p>{count(n_unlabeled, "unlabelled row", "unlabelled rows")} among {len(found.labels)}; known classes
 ({len(known)}): {escape(", ".join(known))}. {_known_or_new(found)}</p>
 {notes}
+{_edits(found)}
 {_classes(found) if found.profiles else ""}
 <p>Made by ncdlib {escape(ncdlib.__version__)}.</p>
 """
@@ -65,6 +70,11 @@ def _page(found: Discovery) -> str:
         "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">"
         f"<title>Discovered classes</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
     )
+
+
+def _edits(found: Discovery) -> str:
+    lines = [[entry.when, str(entry)] for entry in found.edits]
+    return f"<h2>Edits</h2><div class='table'>{_table(['when', 'edit'], lines)}</div>" if lines else ""
 
 
 def _known_or_new(found: Discovery) -> str:
@@ -80,20 +90,15 @@ def _known_or_new(found: Discovery) -> str:
 
 
 def _classes(found: Discovery) -> str:
-    index = found.estimate.index.replace("_", " ")
-    estimated = found.estimate.n_clusters == found.model.n_clusters
-    how = (
-        f"the {index} index is best for this number"
-        if estimated
-        else f"the {index} index would say {found.estimate.n_clusters}"
-    )
+    sure = "" if np.isnan(found.confidence) else f" Confidence in the whole partition: {found.confidence:.0%}."
     n_discovered = int(np.sum(found.labels >= 0))
     return f"""
-<p>Method: {escape(type(found.model).__name__)}. Number of classes: {how}.
-Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.</p>
+<p>{escape(found.explanation)}.</p>
+<p>Stability over seeds (mean adjusted Rand index): <strong>{found.stability:.2f}</strong>.{sure}</p>
 <h2>The classes</h2>
 <div class="table">{_overview(found)}</div>
-{"".join(_profile(p, n_discovered) for p in found.profiles)}
+{_rows_in_doubt(found)}
+{"".join(_profile(p, n_discovered, _examples(found, p)) for p in found.profiles)}
 <h2>Figures</h2>
 {_figure(found)}
 {_search(found)}
@@ -119,13 +124,46 @@ def _table(header: Iterable[str], rows: Iterable[Iterable[str]], numbers: Contai
 
 def _overview(found: Discovery) -> str:
     return _table(
-        ["class", "rows", "stability", "nearest known class", "verdict", "rule"],
+        ["class", "rows", "confidence", "stability", "nearest known class", "verdict", "rule"],
         [
-            [p.name, f"{p.size:,}", f"{p.stability:.2f}", str(p.nearest_known), p.verdict, p.rule]
+            [
+                p.name,
+                f"{p.size:,}",
+                _percent(p.confidence),
+                _stability(p),
+                str(p.nearest_known),
+                p.verdict,
+                p.rule,
+            ]
             for p in found.profiles
         ],
-        numbers=("rows", "stability"),
+        numbers=("rows", "confidence", "stability"),
     )
+
+
+def _stability(profile: ClassProfile) -> str:
+    return "not known" if math.isnan(profile.stability) else f"{profile.stability:.2f}"
+
+
+def _rows_in_doubt(found: Discovery) -> str:
+    """List, for each class, the rows that might as well be of another one."""
+    frame = found.to_frame()
+    frame = frame[frame["discovered"] & (frame["confidence"] < IN_DOUBT)]
+    if frame.empty:
+        return ""
+    n_discovered = int(np.sum(found.labels >= 0))
+    doubtful = frame.sort_values("confidence", kind="stable").head(N_IN_DOUBT)
+    cells = [
+        [str(row), line["label"], f"{line['confidence']:.2f}", line["runner_up"] or ""]
+        for row, line in doubtful.iterrows()
+    ]
+    return f"""<p>{len(frame):,} of {n_discovered:,} rows are in doubt: less than {IN_DOUBT:.0%} speaks for their class.
+{"These are" if len(frame) <= N_IN_DOUBT else f"The {N_IN_DOUBT} most doubtful ones are"}:</p>
+<div class="table">{_table(["row", "class", "confidence", "runner-up"], cells, numbers=("confidence",))}</div>"""
+
+
+def _percent(share: float) -> str:
+    return "" if math.isnan(share) else f"{share:.0%}"
 
 
 def _means(difference: Difference) -> tuple[str, str]:
@@ -141,7 +179,20 @@ def _means(difference: Difference) -> tuple[str, str]:
     return f"{inside:{mark}.{max(digits, 0)}f}", f"{outside:{mark}.{max(digits, 0)}f}"
 
 
-def _profile(profile: ClassProfile, n_unlabeled: int) -> str:
+def _examples(found: Discovery, profile: ClassProfile) -> str:
+    """Show some rows of a class in the features that set it apart."""
+    features = {str(feature): i for i, feature in enumerate(found.preprocessor.features_)}
+    shown = [d.feature for d in profile.differences[:N_FEATURES_OF_A_ROW]]
+    values = [found.preprocessor.readable_feature(found.numbers, features[name]) for name in shown]
+    lines = [
+        [kind, str(found.index[row]), *(f"{column[row]:.4g}" for column in values)]
+        for kind, rows in zip(("typical", "borderline"), examples(found, profile), strict=True)
+        for row in rows
+    ]
+    return _table(["", "row", *shown], lines, numbers=shown)
+
+
+def _profile(profile: ClassProfile, n_unlabeled: int, rows: str) -> str:
     differences = _table(
         ["feature", "in the class", "elsewhere", "difference in standard deviations"],
         [[d.feature, *_means(d), f"{d.standardized:+.2f}"] for d in profile.differences[:N_DIFFERENCES]],
@@ -150,10 +201,11 @@ def _profile(profile: ClassProfile, n_unlabeled: int) -> str:
     return f"""<section class="class"><h3>{escape(profile.name)}</h3>
 <p>{count(profile.size, "row", "rows")} ({profile.share:.0%} of {n_unlabeled}), nearest to the known class
 <strong>{escape(str(profile.nearest_known))}</strong> ({escape(profile.verdict)}),
-found again with other seeds: {profile.stability:.2f}.</p>
+found again with other seeds: {_stability(profile)}.</p>
 <p>Rule: <code>{escape(profile.rule)}</code> ({profile.rule_precision:.0%} of the rows under it are of this class;
 it covers {profile.rule_recall:.0%} of the class)</p>
-<div class="table">{differences}</div></section>"""
+<div class="table">{differences}</div>
+<div class="table">{rows}</div></section>"""
 
 
 def _figure(found: Discovery) -> str:
@@ -165,7 +217,7 @@ def _figure(found: Discovery) -> str:
     finally:
         plt.close(figure)
     alt = (
-        "Three panels: the validity index against the number of classes, a map of the rows in two dimensions with "
+        "Panels: what speaks for each number of classes, a map of the rows in two dimensions with "
         "the discovered classes named, and how far each class lies from all other rows in its telling features."
     )
     return f"<img alt='{escape(alt)}' src='data:image/png;base64,{image}'>"

@@ -7,16 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from ncdlib._io.checks import check_n_clusters, check_positive
-from ncdlib.clustering.consensus import consensus, weighted_median
+from ncdlib.clustering.consensus import best_overlaps, consensus, memberships, weighted_median
 from ncdlib.clustering.graphs import Communities, fuzzy_neighbor_graph, graph_coordinates, shared_neighbor_graph
+from ncdlib.clustering.validity import KEstimate, estimate_n_clusters
 from ncdlib.methods.base import NCDEstimator
 from ncdlib.methods.metric import column_scale, whitening_matrix, within_class_residuals
 from ncdlib.problem import UNLABELED
@@ -62,6 +65,8 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
     max_rows : int, default=1000
         The most unlabelled rows that are clustered: a random sample of a larger table. The others go where their
         nearest rows of the sample are.
+    k_max : int or None, default=None
+        The largest number of classes that can be counted.
     random_state : int, RandomState or None
         Seed of samples, folds and starts.
 
@@ -80,6 +85,15 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         Weight of each pipeline in the consensus.
     counts_ : dict of str to float
         Weight of each number of classes that was counted; empty where `n_clusters` was given.
+    sample_ : array of int
+        The unlabelled rows that were clustered: their positions in X.
+    partitions_ : dict of str to array
+        What each pipeline made of these rows.
+    agreement_ : array of shape (n_clusters_,)
+        How well each class is found by the single pipelines: weighted mean overlap (intersection over union) with the
+        cluster that matches it best.
+    counted_agreement_ : array of shape (n_clusters_,)
+        The same for the communities that were counted, finer and coarser ones; empty where `n_clusters` was given.
     classes_ : array
         The known classes.
 
@@ -98,17 +112,21 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         *,
         n_neighbors: int = 15,
         max_rows: int = 1000,
+        k_max: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
         self.max_rows = max_rows
+        self.k_max = k_max
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Find the novel classes among the rows whose ``y`` is -1."""
         X, codes = self._check_fit(X, y)
         check_positive(n_neighbors=self.n_neighbors, max_rows=self.max_rows)
+        if self.k_max is not None:
+            check_positive(k_max=self.k_max)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31))
         self._n_features_out = X.shape[1]
@@ -119,7 +137,18 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         if not isinstance(self.n_clusters, str):
             size = min(len(unlabeled), max(size, self.n_clusters))
         sample = np.sort(rng.choice(unlabeled, size, replace=False))
-        labeled = codes != UNLABELED
+        with threadpool_limits(1):  # with so few rows, threads wait for each other more than they work
+            self._cluster_sample(X, codes, sample, rng, seed)
+        self.labels_ = np.full(len(codes), UNLABELED)
+        self.labels_[unlabeled] = self._vote(X[unlabeled])[0]
+        self.labels_[sample] = self.reference_labels_
+        return self
+
+    def _cluster_sample(
+        self, X: NDArray, codes: NDArray, sample: NDArray, rng: np.random.RandomState, seed: int
+    ) -> None:
+        """Weigh the pipelines on hidden classes, count, and part the rows of the sample."""
+        labeled, unlabeled = codes != UNLABELED, codes == UNLABELED
         self.matrices_ = _metrics(X[labeled], codes[labeled])
         self.reference_ = X[sample]
         spaces = _spaces(self.reference_, self.matrices_)
@@ -127,27 +156,48 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         clusterers = {space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()}
 
         pipeline_scores, counter_scores = self._hidden_scores(X, codes, rng, seed)
-        self._count(X[unlabeled], clusterers, counter_scores, rng)
+        counter_weights = self._count(X[unlabeled], clusterers, counter_scores, rng)
         weights = np.ones(len(PIPELINES))
         if len(pipeline_scores):
             weights = np.maximum(pipeline_scores.mean(axis=0), 1e-3) ** POWER
         weights /= weights.sum()
         parts = [clusterers[space].partition(clusterer, self.n_clusters_) for space, clusterer in PIPELINES]
+        self.partitions_ = {_name(*pipeline): part for pipeline, part in zip(PIPELINES, parts, strict=True)}
+        self.sample_ = sample
         self.reference_labels_ = consensus(parts, weights, self.n_clusters_)
+        self.reference_votes_ = memberships(parts, weights, self.reference_labels_)
+        self.agreement_ = _agreement(self.reference_labels_, parts, weights)
+        found = [clusterers[space].communities(resolution) for space, resolution in COUNTERS] if self.counts_ else []
+        self.counted_agreement_ = _agreement(self.reference_labels_, found, counter_weights)
         self.space_weights_ = weights.reshape(len(SPACES), -1).sum(axis=1)
         self._explain(weights, pipeline_scores)
-        self.labels_ = np.full(len(codes), UNLABELED)
-        self.labels_[unlabeled] = self._vote(X[unlabeled])
-        self.labels_[sample] = self.reference_labels_
-        return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return the novel class that the nearest clustered rows are in, by weighted vote over the spaces."""
-        return self._vote((self._check_new(X) - self.mean_) / self.scale_)
+        return self._vote((self._check_new(X) - self.mean_) / self.scale_)[0]
+
+    def vote(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the share of the weighted pipelines that speaks for each row in each class; lines add up to 1."""
+        return self._vote((self._check_new(X) - self.mean_) / self.scale_)[1]
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the rows in the metric of the known classes."""
         return (self._check_new(X) - self.mean_) / self.scale_ @ self.matrices_["metric"]
+
+    def estimate_n_clusters(self, X: ArrayLike, X_known: ArrayLike | None = None, **options: Any) -> KEstimate:
+        """Estimate how many classes these rows hold with a validity index in the metric: see `estimate_n_clusters`."""
+        known = {} if X_known is None else {"X_known": self.transform(X_known)}
+        return estimate_n_clusters(self.transform(X), **options, **known)
+
+    @property
+    def votes_(self) -> KEstimate | None:
+        """The votes on the number of classes, as an estimate that can be drawn; None where the number was given."""
+        if not self.counts_:
+            return None
+        ks = np.arange(min(map(int, self.counts_)), max(map(int, self.counts_)) + 1)
+        shares = np.array([self.counts_.get(str(k), 0.0) for k in ks])
+        k = self.n_clusters_
+        return KEstimate(k, "votes", ks, {"votes": shares}, {"votes": k}, len(self.reference_))
 
     def _check_n_clusters(self, n_rows: int) -> None:
         if not (isinstance(self.n_clusters, str) and self.n_clusters == "auto"):
@@ -179,8 +229,8 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         self.rows_per_hidden_class_ = float(np.mean(rows_per_class)) if rows_per_class else 0.0
         return np.array(pipeline_scores), np.array(counter_scores)
 
-    def _count(self, X: NDArray, clusterers: dict, scores: NDArray, rng: np.random.RandomState) -> None:
-        """Set `n_clusters_` and `counts_`.
+    def _count(self, X: NDArray, clusterers: dict, scores: NDArray, rng: np.random.RandomState) -> NDArray:
+        """Set `n_clusters_` and `counts_`; return the counters' weights.
 
         The fewer rows a class has in the graph, the fewer communities are seen. So where the first count leaves a
         novel class fewer rows than a hidden class had, more are drawn, as far as there are, for a second count.
@@ -188,7 +238,7 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
         self.counts_: dict[str, float] = {}
         if self.n_clusters != "auto":
             self.n_clusters_ = int(self.n_clusters)
-            return
+            return np.array([])
         unusual = np.log2([resolution / USUAL_RESOLUTION for _, resolution in COUNTERS]) ** 2
         merit = -UNUSUAL * unusual + (scores.mean(axis=0) if len(scores) else 0)
         weights = np.exp((merit - merit.max()) / SHARPNESS)
@@ -198,11 +248,13 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             spaces = _spaces(X[np.sort(rng.choice(len(X), alike, replace=False))], self.matrices_)
             seed = clusterers["raw"].seed
             counted = _counts({space: _Clusterer(space, Z, self.n_neighbors, seed) for space, Z in spaces.items()})
+        counted = counted if self.k_max is None else np.minimum(counted, self.k_max)
         self.n_clusters_ = weighted_median(counted, weights)
         self.counts_ = {str(k): float(weights[counted == k].sum() / weights.sum()) for k in np.unique(counted)}
+        return weights
 
     def _explain(self, weights: NDArray, scores: NDArray) -> None:
-        names = [f"{clusterer} in {space}" for space, clusterer in PIPELINES]
+        names = [_name(*pipeline) for pipeline in PIPELINES]
         self.weights_ = dict(zip(names, weights.tolist(), strict=True))
         self.hidden_scores_ = dict(zip(names, scores.mean(axis=0).tolist(), strict=True)) if len(scores) else {}
         self.choice_ = max(self.weights_, key=self.weights_.__getitem__)
@@ -218,25 +270,39 @@ class MetricNCD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NCDEstimator)
             why = f"weighed on {len(scores)} sets of hidden known classes, best there {self.choice_} (ARI {best:.2f})"
         self.explanation_ = f"{self.n_clusters_} novel classes ({counted}); consensus of {len(names)} pipelines, {why}"
 
-    def _vote(self, X: NDArray) -> NDArray[np.int64]:
-        """Class of standardised rows, some at a time: four copies of a large table would not fit."""
+    def _vote(self, X: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Class of standardised rows, and the pipelines' votes, some at a time: four copies of a table are too many."""
         reference = _spaces(self.reference_, self.matrices_, self.center_)
         n_neighbors = min(N_VOTES, len(self.reference_))
         searches = [NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(Z) for Z in reference.values()]
-        classes = np.arange(self.reference_labels_.max() + 1)
-        labels = np.empty(len(X), dtype=np.int64)
+        n_classes = self.reference_votes_.shape[1]
+        values = np.hstack([np.eye(n_classes)[self.reference_labels_], self.reference_votes_])
+        labels, votes = np.empty(len(X), dtype=np.int64), np.empty((len(X), n_classes))
         for start in range(0, len(X), CHUNK):
             rows = X[start : start + CHUNK]
-            votes = np.zeros((len(rows), len(classes)))
+            chosen = np.zeros((len(rows), 2 * n_classes))
             spaces = _spaces(rows, self.matrices_, self.center_).values()
             for weight, search, Z in zip(self.space_weights_, searches, spaces, strict=True):
                 distances, neighbors = search.kneighbors(Z)
                 nearness = 1 / (distances + 1e-9)  # a row of the sample goes where it is
                 nearness *= weight / nearness.sum(axis=1, keepdims=True)
-                voted = self.reference_labels_[neighbors]
-                votes += np.stack([(nearness * (voted == c)).sum(axis=1) for c in classes], axis=1)
-            labels[start : start + CHUNK] = votes.argmax(axis=1)
-        return labels
+                bounds = np.arange(0, nearness.size + 1, n_neighbors)
+                chosen += (
+                    sparse.csr_array((nearness.ravel(), neighbors.ravel(), bounds), (len(rows), len(values))) @ values
+                )
+            labels[start : start + CHUNK] = chosen[:, :n_classes].argmax(axis=1)
+            votes[start : start + CHUNK] = chosen[:, n_classes:]
+        return labels, votes
+
+
+def _agreement(labels: NDArray, partitions: list[NDArray], weights: NDArray) -> NDArray[np.float64]:
+    if not partitions:
+        return np.array([])
+    return np.average([best_overlaps(labels, partition) for partition in partitions], axis=0, weights=weights)
+
+
+def _name(space: str, clusterer: str) -> str:
+    return f"{clusterer} in {space}"
 
 
 def _counts(clusterers: dict[str, _Clusterer]) -> NDArray[np.int64]:

@@ -111,6 +111,8 @@ COLUMNS = [
     "missing",
     "caveat",
     "cells",
+    "about",
+    *(f"{name}_short" for name in ("paper", *ALL_VIEWS)),
 ]
 
 
@@ -141,7 +143,8 @@ def ledger(folder: str | os.PathLike | None = None) -> pd.DataFrame:
         One row per claim: id; place in the paper; chapter of the book, by topic; claim; paper (the same question asked
         of the paper's own tables) and paper_verdict; published, searched, mended (our answers) and their verdicts;
         verdict; without_variants (the verdict from the data sets that are the originals, where they are enough for
-        it); missing; caveat; cells (the (table, method) that it rests on, as stored).
+        it); missing; caveat; cells (the (table, method) that it rests on, as stored); about (what else it may be
+        looked for by); paper_short, published_short, searched_short, mended_short (each answer in a word or two).
 
     Examples
     --------
@@ -173,16 +176,17 @@ class _Answers:
 def _row(claim: Claim, views: dict[str, View], without: dict[str, View]) -> dict:
     row = dict.fromkeys(COLUMNS, "")
     row |= {"id": claim.id, "place": claim.full_place, "chapter": claim.chapter, "claim": claim.says}
+    row["about"] = claim.about
     finding, _ = judge(claim, views["paper"])
-    row["paper_verdict"], row["paper"] = finding or ("", "no numbers in the paper")
+    row["paper_verdict"], row["paper"], row["paper_short"] = finding or ("", "no numbers in the paper", "")
     if claim.views == INSIDE_PAPER:
         return row | dict.fromkeys(("verdict", "without_variants"), row["paper_verdict"])
     # Claims that the paper's tables cannot answer say by their views whether they concern TabularNCD.
     about_tabularncd = claim.table == CORRELATION or "TabularNCD" in {method for _, method, _ in views["paper"].used}
     names = [name for name in claim.views if name != "mended" or about_tabularncd]
     answers = _ask(claim, {name: views[name] for name in names}, without)
-    for name, (outcome, text) in answers.findings.items():
-        row |= {name: text, f"{name}_verdict": outcome}
+    for name, found in answers.findings.items():
+        row |= {name: found.text, f"{name}_verdict": found.outcome, f"{name}_short": found.short}
     # The paper says nothing of the mended method: it can qualify a verdict, not make one.
     counts = list(answers.findings) != ["mended"]
     row["verdict"] = combine([finding.outcome for finding in answers.findings.values() if counts])

@@ -10,7 +10,7 @@ NOVEL_ONLY = "update novel only centroids on unlabeled data"
 NOVEL_ON_ALL = "update novel only centroids on labeled and unlabeled data"
 BOTH_ON_ALL = "update known and novel centroids on labeled and unlabeled data"
 
-claims = ClaimList(TABLE, "Appendix G", PUBLISHED)
+claims = ClaimList(TABLE, "Appendix G", PUBLISHED, about="Algorithm 2")
 
 
 claims.add(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -23,17 +24,18 @@ INSIDE_PAPER = ("paper",)
 
 
 class Finding(NamedTuple):
-    """An answer: how it bears on the claim, and the numbers.
+    """An answer: how it bears on the claim, the numbers, and in a word or two the number that tells most.
 
     Examples
     --------
     >>> from ncdlib.evidence.claims import HOLDS, Finding
-    >>> Finding(HOLDS, "PBN 82.8, Baseline 46.1").outcome
+    >>> Finding(HOLDS, "PBN 82.8, Baseline 46.1", "+36.7").outcome
     'holds'
     """
 
     outcome: str
     text: str
+    short: str = ""
 
 
 Judge = Callable[["View"], Finding]
@@ -60,13 +62,18 @@ class Claim:
         The label of the table or figure that it rests on.
     views : tuple of str
         With which hyperparameters it is judged; ("paper",) for the arithmetic inside the paper.
+    about : str
+        What else a reader may look for it by: an algorithm of the paper, the name of a test.
 
     Examples
     --------
     >>> from ncdlib.evidence import CLAIMS
+    >>> from ncdlib.evidence.claims.claim import places_of
     >>> claim = CLAIMS[0]
     >>> claim.says, claim.full_place, claim.chapter
     ('NCD k-means is never worse than k-means.', 'Section 7.2.1, Table 3', 'known_k')
+    >>> claim.about, places_of(claim.full_place)
+    ('Algorithm 2', ['Section 7.2.1', 'Table 3'])
     """
 
     id: str
@@ -75,6 +82,7 @@ class Claim:
     judge: Judge
     table: str
     views: tuple[str, ...] = ALL_VIEWS
+    about: str = ""
 
     @property
     def chapter(self) -> str:
@@ -87,6 +95,25 @@ class Claim:
         return f"{self.place}, {TABLES[self.table].number}"
 
 
+def places_of(text: str) -> list[str]:
+    """Take a place of the paper apart into its sections, tables and figures, each by its full name.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.claims.claim import places_of
+    >>> places_of("Abstract and Sections 7.2.1 and 8, Appendices B and E, Table 4")
+    ['Abstract', 'Section 7.2.1', 'Section 8', 'Appendix B', 'Appendix E', 'Table 4']
+    """
+    places, kind = [], ""
+    for part in re.split(r", | and ", text):
+        named = re.fullmatch(r"(Sections?|Appendix|Appendices|Table|Figure|Algorithm) (\S+)", part)
+        if named:
+            kind = {"Sections": "Section", "Appendices": "Appendix"}.get(named[1], named[1])
+        numbered = re.fullmatch(r"[A-Z]|\d[\d.]*", part)
+        places.append(f"{kind} {named[2]}" if named else f"{kind} {part}" if numbered else part)
+    return places
+
+
 class ClaimList(list[Claim]):
     """The claims about one table or figure, most of them from the same section of the paper.
 
@@ -96,6 +123,8 @@ class ClaimList(list[Claim]):
         What a claim rests on and where the paper makes it, unless it says otherwise.
     views : tuple of str
         With which hyperparameters a claim is judged, unless it says otherwise.
+    about : str
+        What else a reader may look for a claim by, unless it says otherwise.
 
     Examples
     --------
@@ -109,18 +138,18 @@ class ClaimList(list[Claim]):
     'Section 7.2.1, Table 4'
     """
 
-    def __init__(self, table: str, place: str, views: tuple[str, ...] = ALL_VIEWS) -> None:
+    def __init__(self, table: str, place: str, views: tuple[str, ...] = ALL_VIEWS, about: str = "") -> None:
         super().__init__()
-        self.table, self.place, self.views = table, place, views
+        self.table, self.place, self.views, self.about = table, place, views, about
 
     def add(self, id: str, says: str, judge: Judge | None = None, **other: str | tuple[str, ...]):
         """Add a claim. Without `judge` this decorates the function that answers it.
 
-        `other` may be its place, table or views, where they are not those of the list.
+        `other` may be its place, table, views or about, where they are not those of the list.
         """
         if judge is None:
             return partial(self.add, id, says, **other)
-        usual = {"table": self.table, "place": self.place, "views": self.views}
+        usual = {"table": self.table, "place": self.place, "views": self.views, "about": self.about}
         self.append(Claim(id=id, says=says, judge=judge, **usual | other))
         return judge
 

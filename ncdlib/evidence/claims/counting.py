@@ -13,6 +13,7 @@ from ncdlib.evidence.claims.view import View
 from ncdlib.evidence.paper import FEATURES_METHOD, INDEX_NAMES, PAPER_NAME_OF, where
 
 SIGNIFICANCE = 0.05
+CD = "critical difference, Nemenyi test"
 
 claims = ClaimList("silhouette_results", "Section 7.2.2", PUBLISHED)
 
@@ -48,7 +49,9 @@ def _index_has_rank(index: str, place: int, view: View) -> Finding:
     target = ranks.iloc[place]
     at_place = np.isclose(ranks[index], target)
     near = abs(list(ranks.index).index(index) - place % len(ranks)) == 1
-    return Finding(HOLDS if at_place else IN_PART if near else FAILS, _rank_text(ranks))
+    return Finding(
+        HOLDS if at_place else IN_PART if near else FAILS, _rank_text(ranks), f"mean rank {ranks[index]:.1f}"
+    )
 
 
 claims.add(
@@ -56,19 +59,25 @@ claims.add(
     "Of six indices in PBN's latent space, the silhouette has the best mean rank.",
     _index_has_rank("silhouette", 0),
     table="cd_latent",
+    about=CD,
 )
 
 claims.add(
-    "ch-second", "The Calinski-Harabasz index comes second.", _index_has_rank("calinski_harabasz", 1), table="cd_latent"
+    "ch-second",
+    "The Calinski-Harabasz index comes second.",
+    _index_has_rank("calinski_harabasz", 1),
+    table="cd_latent",
+    about=CD,
 )
 
-claims.add("elbow-last", "The elbow method comes last.", _index_has_rank("elbow", -1), table="cd_latent")
+claims.add("elbow-last", "The elbow method comes last.", _index_has_rank("elbow", -1), table="cd_latent", about=CD)
 
 
 @claims.add(
     "indices-not-different",
     "With seven data sets, the indices do not differ significantly (Nemenyi test).",
     table="cd_latent",
+    about=CD,
 )
 def _indices_not_different(view: View) -> Finding:
     import scikit_posthocs  # slow to import, and needed here only
@@ -77,7 +86,7 @@ def _indices_not_different(view: View) -> Finding:
     p = scikit_posthocs.posthoc_nemenyi_friedman(errors.to_numpy())
     smallest = float(np.min(p.to_numpy()))
     text = f"smallest p of the Nemenyi test {smallest:.3f} over {over(list(errors.index))}"
-    return Finding(HOLDS if smallest > SIGNIFICANCE else FAILS, text)
+    return Finding(HOLDS if smallest > SIGNIFICANCE else FAILS, text, f"p {smallest:.3f}")
 
 
 @claims.add(
@@ -103,6 +112,7 @@ def _latent_helps_silhouette(view: View) -> Finding:
         f"Wilcoxon's test {p:.2f}, which cannot be below {min(1, 2 * 0.5**n_changed):.2f} where {n_changed} differ); "
         "without "
         f"{PAPER_NAME_OF[largest]} {without.iloc[0]:.1f} and {without.iloc[1]:.1f}",
+        f"{latent:.1f} against {features:.1f}",
     )
 
 
@@ -120,7 +130,10 @@ def _large_overestimates(view: View) -> Finding:
         for short, large in found.items()
     )
     n_indices = sum(bool(large) for large in found.values())
-    return Finding((FAILS, IN_PART, HOLDS)[n_indices], f"more than five times the truth: {text}")
+    counts = " and ".join(str(len(large)) for large in found.values())
+    return Finding(
+        (FAILS, IN_PART, HOLDS)[n_indices], f"more than five times the truth: {text}", f"on {counts} data sets"
+    )
 
 
 @claims.add(
@@ -137,11 +150,13 @@ def _k_is_estimated_well(view: View) -> Finding:
     """
     in_table_10, in_table_5 = ("silhouette_results", INDEX_NAMES["silhouette"]), ("ncd_k_est", "PBN")
     sources = {"paper": [in_table_10], "published": [in_table_10, in_table_5], "searched": [in_table_5]}
-    outcomes, texts = [], []
+    outcomes, texts, errors = [], [], []
     for cell in sources[view.name]:
         names = view.measured([cell])
-        far, text = far_estimates(view, *cell, names)
+        far, text, error = far_estimates(view, *cell, names)
+        errors.append(f"{error:.1f}")
         outcomes.append(by_count(len(far) - 1))
         texts.append(f"{where(cell[0])}: {text}, of {over(names)}")
     guess = np.mean([abs(5 - len(ncdlib.DATASETS[d].novel_classes)) for d in view.datasets])
-    return Finding(combine(outcomes), "; ".join(texts) + f"; to guess five everywhere: mean error {guess:.1f}")
+    text = "; ".join(texts) + f"; to guess five everywhere: mean error {guess:.1f}"
+    return Finding(combine(outcomes), text, f"mean error {' and '.join(errors)}")

@@ -69,7 +69,8 @@ def _greatest_lead_when_estimated(view: View) -> Finding:
         estimated = mean_of(view.lead(("ncd_k_est", "PBN"), ("ncd_k_est", rival), d) for d in names)
         grown.append(estimated.minus(known).sign > 0)
         texts.append(f"over {view.method(rival)} {known.value:+.1f} known, {estimated.value:+.1f} estimated")
-    return Finding(by_count(3 - sum(grown)) if any(grown) else FAILS, "; ".join(texts))
+    outcome = by_count(3 - sum(grown)) if any(grown) else FAILS
+    return Finding(outcome, "; ".join(texts), f"greater over {sum(grown)} of 3")
 
 
 claims.add(
@@ -112,20 +113,23 @@ def _superfluous_outputs_unused(view: View) -> Finding:
     if wrong > 10 and change.sign < 0:
         raise NotMeasured(f"an ACC high enough to bound the rows in superfluous clusters: {wrong:.0f} % are wrong")
     outcome = HOLDS if wrong <= 10 else IN_PART
-    return Finding(outcome, f"{text}; at most {wrong:.1f} % of the rows are in superfluous clusters")
+    return Finding(
+        outcome, f"{text}; at most {wrong:.1f} % of the rows are in superfluous clusters", f"at most {wrong:.1f} %"
+    )
 
 
 @claims.add("overestimate-hurts-letter", "With k estimated far too large, on Letter, TabularNCD falls.")
 def _loss_by_overestimate(view: View) -> Finding:
     change, text = _overestimated(view, "letter")
-    return Finding((HOLDS, IN_PART, FAILS)[change.sign + 1], text)
+    return Finding((HOLDS, IN_PART, FAILS)[change.sign + 1], text, change.short)
 
 
 @rule
 def _change_when_estimated(method: str, points: float, view: View) -> Finding:
     """Ask whether the average of `method` changes by `points` when k is estimated."""
-    outcome, text = leads_by(("ncd_k_est", method), ("ncd", method), points)(view)
-    return Finding(outcome, f"{view.method(method)} with k estimated against k known:" + text.partition(":")[2])
+    found = leads_by(("ncd_k_est", method), ("ncd", method), points)(view)
+    numbers = found.text.partition(":")[2]
+    return found._replace(text=f"{view.method(method)} with k estimated against k known:{numbers}")
 
 
 claims.add(
@@ -167,7 +171,8 @@ def _stays_when_estimated(method: str, points: float, view: View) -> Finding:
     """Ask whether the average of `method` falls by no more than `points` when k is estimated."""
     fall, points, text = mean_lead(("ncd", method), ("ncd_k_est", method), points, view)
     outcome = HOLDS if fall.value <= points + view.tolerance else FAILS
-    return Finding(outcome, f"{view.method(method)} with k known against k estimated:" + text.partition(":")[2])
+    text = f"{view.method(method)} with k known against k estimated:" + text.partition(":")[2]
+    return Finding(outcome, text, f"falls by {fall.value:.1f}")
 
 
 claims.add(
@@ -192,7 +197,9 @@ def _others_cannot_count(view: View) -> Finding:
     found = {m: far_estimates(view, "ncd_k_est", m, names) for m in (*rivals, "PBN")}
     n_can = sum(len(found[m][0]) <= max(1, len(found["PBN"][0])) for m in rivals)
     return Finding(
-        (HOLDS, IN_PART, FAILS)[n_can], "; ".join(f"{m}: {text}" for m, (_, text) in found.items()) + f"; {over(names)}"
+        (HOLDS, IN_PART, FAILS)[n_can],
+        "; ".join(f"{m}: {text}" for m, (_, text, _) in found.items()) + f"; {over(names)}",
+        "mean errors " + ", ".join(f"{error:.1f}" for *_, error in found.values()),
     )
 
 
@@ -210,7 +217,8 @@ def _reconstruction_helps(view: View) -> Finding:
     shown = ", ".join(f"{PAPER_NAME_OF[d]} {x}" for d, x in leads.items())
     text = f"k known, PBN with the term against w = 1, all else as published: {lead}; {shown}"
     behind = [d for d, x in leads.items() if x.sign < 0]
-    return Finding(by_sign(lead), text + (f"; settled the other way on {names_of(behind)}" if behind else ""))
+    text += f"; settled the other way on {names_of(behind)}" if behind else ""
+    return Finding(by_sign(lead), text, lead.short)
 
 
 for table, metric, printed in (

@@ -12,7 +12,7 @@ from ncdlib.evidence.claims.rules import names_of, rule
 from ncdlib.evidence.claims.view import MIN_DATASETS, STANDARD_ERRORS, View
 from ncdlib.evidence.paper import CORRELATION, PAPER_NAME_OF
 
-claims = ClaimList(CORRELATION, "Section 7.2.1", ("searched", "mended"))
+claims = ClaimList(CORRELATION, "Section 7.2.1", ("searched", "mended"), about="Algorithm 1")
 
 
 def _correlation(view: View, method: str, dataset: str) -> tuple[float, float, int]:
@@ -34,10 +34,10 @@ def _compare_correlations(view: View, dataset: str) -> tuple[int, str]:
 
 @rule
 def _correlation_stronger(dataset: str, view: View) -> Finding:
-    sign, _ = _compare_correlations(view, dataset)
+    sign, both = _compare_correlations(view, dataset)
     pbn, other = (_correlation_interval(*_correlation(view, m, dataset)[:2]) for m in ("PBN", "TabularNCD"))
     text = f"{PAPER_NAME_OF[dataset]}: r of PBN {pbn}, of {view.method('TabularNCD')} {other}"
-    return Finding((FAILS, IN_PART, HOLDS)[sign + 1], text)
+    return Finding((FAILS, IN_PART, HOLDS)[sign + 1], text, f"r {both}")
 
 
 claims.add(
@@ -67,7 +67,8 @@ def _pbn_ahead_in_trials(
     ahead, behind = signs.count(1), signs.count(-1)
     outcome = FAILS if behind and behind >= ahead else HOLDS if not behind and ahead > len(found) / 2 else IN_PART
     text = "; ".join(f"{PAPER_NAME_OF[d]} {numbers}" for d, (_, numbers) in found.items())
-    return Finding(outcome, f"{what}, PBN / {rival}: ahead on {ahead}, behind on {behind} of {len(found)}: {text}")
+    count = f"ahead on {ahead}, behind on {behind} of {len(found)}"
+    return Finding(outcome, f"{what}, PBN / {rival}: {count}: {text}", count)
 
 
 @claims.add(
@@ -134,4 +135,8 @@ def _hidden_predicts_novel(view: View) -> Finding:
         for d, (r, _, _) in found.items()
     )
     text = f"r settled above 0 on {len(useful)} of {len(found)}, below on {len(opposite)}"
-    return Finding(outcome, f"{text} (and how many of the other trials the chosen one beats): {numbers}")
+    return Finding(
+        outcome,
+        f"{text} (and how many of the other trials the chosen one beats): {numbers}",
+        f"r above 0 on {len(useful)} of {len(found)}",
+    )

@@ -37,7 +37,8 @@ def _printed_averages(view: View) -> Finding:
         right = view.average(row.table, row.method, DATASETS).value
         if abs(right - row.value) > 0.1:
             wrong.append(f"{row.method} in {TABLES[row.table].number}: printed {row.value:.1f}, is {right:.1f}")
-    return Finding(_exact(not wrong), f"{n - len(wrong)} of {n} are right; " + ("; ".join(wrong) or "none is wrong"))
+    text = f"{n - len(wrong)} of {n} are right; " + ("; ".join(wrong) or "none is wrong")
+    return Finding(_exact(not wrong), text, f"{n - len(wrong)} of {n} right")
 
 
 _PRINTED_LEADS = [
@@ -70,7 +71,8 @@ def _printed_leads(view: View) -> Finding:
         if abs(right - printed) > ROUNDING:
             wrong.append(f"{method} over {rival} in {TABLES[table].number}: printed {printed:.1f}, is {right:.1f}")
     n = len(_PRINTED_LEADS)
-    return Finding(_exact(not wrong), f"{n - len(wrong)} of {n} follow; " + ("; ".join(wrong) or "none is wrong"))
+    text = f"{n - len(wrong)} of {n} follow; " + ("; ".join(wrong) or "none is wrong")
+    return Finding(_exact(not wrong), text, f"{n - len(wrong)} of {n} follow")
 
 
 def _printed(table: str, method: str, dataset: str, column: str = "value") -> float:
@@ -79,16 +81,21 @@ def _printed(table: str, method: str, dataset: str, column: str = "value") -> fl
     return float(row[column].item())
 
 
+def _lower_on(datasets: list[str], right: bool) -> Finding:
+    text = f"printed means: lower on {len(datasets)}: {names_of(datasets)}"
+    return Finding(_exact(right), text, f"lower on {len(datasets)} of {len(DATASETS)}")
+
+
 @claims.add("printed-never-worse", "NCD k-means is never worse than k-means, by the printed means.", table="clust")
 def _printed_never_worse(view: View) -> Finding:
     worse = [d for d in DATASETS if _printed("clust", "NCD k-means", d) < _printed("clust", "k-means", d)]
-    return Finding(_exact(not worse), f"printed means: lower on {len(worse)}: {names_of(worse)}")
+    return _lower_on(worse, right=not worse)
 
 
 @claims.add("printed-once-worse", "NCD SC is only once worse than SC, by the printed means.", table="clust")
 def _printed_once_worse(view: View) -> Finding:
     worse = [d for d in DATASETS if _printed("clust", "NCD SC", d) < _printed("clust", "SC", d)]
-    return Finding(_exact(len(worse) == 1), f"printed means: lower on {len(worse)}: {names_of(worse)}")
+    return _lower_on(worse, right=len(worse) == 1)
 
 
 @claims.add("printed-same-cell", "NCD SC has the same figures in Tables 3 and 4.")
@@ -98,13 +105,15 @@ def _same_cell_twice(view: View) -> Finding:
         for d in DATASETS
         if any(_printed("clust", "NCD SC", d, c) != _printed("ncd", "NCD SC", d, c) for c in ("value", "std"))
     ]
-    return Finding(_exact(not different), "different: " + ("; ".join(different) or "none"))
+    return Finding(
+        _exact(not different), "different: " + ("; ".join(different) or "none"), f"{len(different)} different"
+    )
 
 
 @claims.add("printed-74", "NCD SC falls from 74.3 %.", place="Section 7.2.2")
 def _falls_from_74(view: View) -> Finding:
     printed = _printed("ncd", "NCD SC", "average")
-    return Finding(_exact(printed == 74.3), f"the text says 74.3, the table {printed:.1f}")
+    return Finding(_exact(printed == 74.3), f"the text says 74.3, the table {printed:.1f}", f"{printed:.1f} %")
 
 
 @claims.add(
@@ -121,7 +130,7 @@ def _greatest_lead_printed(view: View) -> Finding:
         ]
     smaller = [rival for rival, (known, estimated) in leads.items() if estimated <= known]
     text = "; ".join(f"over {r} {known:.1f} known, {est:.1f} estimated" for r, (known, est) in leads.items())
-    return Finding(_exact(not smaller), text)
+    return Finding(_exact(not smaller), text, f"greater over {len(leads) - len(smaller)} of {len(leads)}")
 
 
 @rule
@@ -131,7 +140,8 @@ def _known_centroids_always_worse_printed(rival: str, view: View) -> Finding:
         for d in DATASETS
         if _printed(centroids.TABLE, centroids.BOTH_ON_ALL, d) >= _printed(centroids.TABLE, rival, d)
     ]
-    return Finding(_exact(not better), f"printed means: not worse on {names_of(better)}")
+    short = f"worse on {len(DATASETS) - len(better)} of {len(DATASETS)}"
+    return Finding(_exact(not better), f"printed means: not worse on {names_of(better)}", short)
 
 
 claims.add(
@@ -167,7 +177,7 @@ def _latent_sizes_in_range(view: View) -> Finding:
         for row in table.itertuples()
         if not 5 <= row.value <= n_features[row.dataset]
     ]
-    return Finding(_exact(not outside), "outside: " + ("; ".join(outside) or "none"))
+    return Finding(_exact(not outside), "outside: " + ("; ".join(outside) or "none"), f"{len(outside)} outside")
 
 
 @claims.add(
@@ -181,7 +191,7 @@ def _same_hyperparameters_on_pendigits(view: View) -> Finding:
     wide = table.pivot_table(index="parameter", columns="number_of_classes", values="value").dropna()
     different = wide[~np.isclose(wide["known"], wide["estimated"], rtol=1e-3)]
     text = "; ".join(f"{row.Index}: {row.known} known, {row.estimated} estimated" for row in different.itertuples())
-    return Finding(_exact(different.empty), text or "all are the same")
+    return Finding(_exact(different.empty), text or "all are the same", f"{len(different)} different")
 
 
 @claims.add("four-against-seven", "PBN has 4 hyperparameters, TabularNCD 7.", table="hyperparameters")
@@ -189,7 +199,7 @@ def _number_of_hyperparameters(view: View) -> Finding:
     table = published_hyperparameters().query("number_of_classes == 'known' and dataset == 'letter'")
     n = table.groupby("method").size()
     text = ", ".join(f"{method} {count}" for method, count in n.items())
-    return Finding(_exact((n["PBN"], n["TabularNCD"]) == (4, 7)), text)
+    return Finding(_exact((n["PBN"], n["TabularNCD"]) == (4, 7)), text, f"{n['PBN']} and {n['TabularNCD']}")
 
 
 @claims.add(
@@ -198,6 +208,7 @@ def _number_of_hyperparameters(view: View) -> Finding:
     "are clustered together.",
     place="Section 4",
     table="kfold",
+    about="Algorithm 1",
 )
 def _tangled_is_penalised(view: View) -> Finding:
     hidden = np.repeat([0, 1], 20)  # the score sees the rows of two hidden classes only, whoever shares their clusters
@@ -205,7 +216,9 @@ def _tangled_is_penalised(view: View) -> Finding:
     torn = adjusted_rand_score(hidden, np.tile([0, 1], 20))  # each class halved between two such clusters
     text = f"each whole in one cluster with a novel class {shared:.2f}, as if apart; each torn between two {torn:.2f}"
     n_penalised = sum(score < 1 for score in (shared, torn))
-    return Finding((FAILS, IN_PART, HOLDS)[n_penalised], f"ARI on two hidden classes: {text}")
+    return Finding(
+        (FAILS, IN_PART, HOLDS)[n_penalised], f"ARI on two hidden classes: {text}", f"{shared:.2f} and {torn:.2f}"
+    )
 
 
 @rule
@@ -213,7 +226,8 @@ def _about_half(what: str, share_of: Callable[[DatasetInfo], float], view: View)
     """Ask whether a share of the classes is between 40 and 60 % on every data set."""
     share = {d: share_of(ncdlib.DATASETS[d]) for d in DATASETS}
     text = ", ".join(f"{PAPER_NAME_OF[d]} {s:.0%}" for d, s in share.items())
-    return Finding(_exact(all(0.4 <= s <= 0.6 for s in share.values())), f"{what}: {text}")
+    half = [0.4 <= s <= 0.6 for s in share.values()]
+    return Finding(_exact(all(half)), f"{what}: {text}", f"on {sum(half)} of {len(half)}")
 
 
 def _share_novel(info: DatasetInfo) -> float:
@@ -239,6 +253,7 @@ claims.add(
     _about_half("hidden classes of the known", _share_hidden),
     place="Section 4",
     table="kfold_splits",
+    about="Algorithm 1",
 )
 
 
@@ -248,7 +263,8 @@ def _seventy_thirty(view: View) -> Finding:
     own_split = share[["letter", "mfeat", "cnae9"]]  # UCI splits human, pendigits, optdigits; census is capped
     wrong = [d for d, s in own_split.items() if abs(s - 0.3) > 0.03]
     text = ", ".join(f"{PAPER_NAME_OF[d]} {s:.0%}" for d, s in own_split.items())
-    return Finding(_exact(not wrong), f"novel rows for testing: {text}")
+    right = len(own_split) - len(wrong)
+    return Finding(_exact(not wrong), f"novel rows for testing: {text}", f"on {right} of {len(own_split)}")
 
 
 def _n_features(view: View, dataset: str) -> int:
@@ -262,6 +278,7 @@ def _one_hot_encoded(view: View) -> Finding:
     return Finding(
         _exact(printed > ours),
         f"all attributes of Census are categories; features printed {printed}, columns of the file {ours}",
+        f"{printed} features",
     )
 
 
@@ -273,4 +290,4 @@ def _features_of_mfeat(view: View) -> Finding:
     text = (
         f"printed {printed}; the file mfeat-fac without its first column has {ours}; largest tuned latent {largest:.0f}"
     )
-    return Finding(_exact(ours == printed), text)
+    return Finding(_exact(ours == printed), text, f"{printed}; the file {ours}")

@@ -58,7 +58,7 @@ def _baseline_wins_letter(view: View) -> Finding:
     others = 100 * (splits["Baseline"] - splits["PBN"])
     leads = [view.lead(("ncd", "Baseline"), ("ncd", "PBN"), "letter").value, *others]
     lead = Mean(float(np.mean(leads)), float(stats.sem(leads)))
-    return Finding(by_sign(lead), f"{usual.text}; over {len(leads)} splits {lead}")
+    return Finding(by_sign(lead), f"{usual.text}; over {len(leads)} splits {lead}", lead.short)
 
 
 claims.add(
@@ -111,6 +111,7 @@ def _hyperparameters_hold_tabularncd_back(table: str, view: View) -> Finding:
     return Finding(
         IN_PART if held_back else FAILS,
         f"{text}, {over(names)}" + ("; for this the number may be the reason, which is no proof" if held_back else ""),
+        f"behind by {gap.value:.1f}; by {rest.value:.1f} with top_k as a fraction",
     )
 
 
@@ -146,4 +147,4 @@ def _ncd_sc_is_quicker(view: View) -> Finding:
     slower = [d for d, (sc, pbn) in seconds.items() if sc >= pbn]
     text = ", ".join(f"{PAPER_NAME_OF[d]} {sc:.1f} / {pbn:.1f}" for d, (sc, pbn) in seconds.items())
     shared = "seconds a run, NCD SC (its ten share one embedding of the test rows; tuning apart) / PBN (ten trainings)"
-    return Finding(by_count(len(slower)), f"{shared}: {text}")
+    return Finding(by_count(len(slower)), f"{shared}: {text}", f"quicker on {len(names) - len(slower)} of {len(names)}")

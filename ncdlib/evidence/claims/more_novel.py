@@ -51,9 +51,9 @@ def _decreasing(view: View) -> Finding:
     rho = {method: float(stats.spearmanr(curve.index, curve)[0]) for method, curve in curves.items()}
     falling = [m for m, r in rho.items() if r <= -0.9]
     outcome = HOLDS if len(falling) == len(rho) else FAILS if len(falling) <= 2 else IN_PART
-    return Finding(
-        outcome, "rank correlation of ACC with the number: " + ", ".join(f"{m} {r:.2f}" for m, r in rho.items())
-    )
+    text = ", ".join(f"{m} {r:.2f}" for m, r in rho.items())
+    weakest = max(rho.values())
+    return Finding(outcome, f"rank correlation of ACC with the number: {text}", f"{weakest:.2f} or stronger")
 
 
 def _late_falls(view: View, methods: Iterable[str]) -> tuple[pd.Series, str]:
@@ -71,13 +71,14 @@ def _late_falls(view: View, methods: Iterable[str]) -> tuple[pd.Series, str]:
 def _deep_fall_faster(view: View) -> Finding:
     falls, text = _late_falls(view, SHARE_METHODS)
     pairs = [falls[deep] > falls[other] for deep in DEEP for other in PLAIN]
-    return Finding(HOLDS if all(pairs) else FAILS if not any(pairs) else IN_PART, text)
+    outcome = HOLDS if all(pairs) else FAILS if not any(pairs) else IN_PART
+    return Finding(outcome, text, f"faster in {sum(pairs)} of {len(pairs)} pairs")
 
 
 @claims.add("share-baseline-falls-most", "Of the deep methods, the baseline falls most.")
 def _baseline_falls_most(view: View) -> Finding:
     falls, text = _late_falls(view, DEEP)
-    return Finding(HOLDS if falls.idxmax() == "Baseline" else FAILS, text)
+    return Finding(HOLDS if falls.idxmax() == "Baseline" else FAILS, text, f"most: {falls.idxmax()}, {falls.max():.0%}")
 
 
 @claims.add("share-tabularncd-peak", "TabularNCD peaks around 7 novel classes, for which it was tuned.")
@@ -88,7 +89,9 @@ def _tabularncd_peaks(view: View) -> Finding:
     around_seven = [n for n in bumps if 5 <= n <= 9]
     outcome = HOLDS if peak in around_seven else IN_PART if around_seven else FAILS
     local = ", ".join(f"{curve[n]:.1f} ± {noise[n]:.1f} at {n}" for n in bumps) or "none"
-    return Finding(outcome, f"highest ACC {curve.max():.1f} at {peak} novel classes; local peaks: {local}")
+    return Finding(
+        outcome, f"highest ACC {curve.max():.1f} at {peak} novel classes; local peaks: {local}", f"highest at {peak}"
+    )
 
 
 def _share_lead(view: View, method: str, rival: str, at_least: int = 2) -> Mean:
@@ -110,6 +113,7 @@ def _pbn_best_over_a_wide_range(view: View) -> Finding:
     return Finding(
         (FAILS, IN_PART, HOLDS)[sum(parts)],
         f"PBN has the highest mean at {len(won)} of {len(curves)} numbers{where}; over all of them, against {shown}",
+        f"best at {len(won)} of {len(curves)}",
     )
 
 
@@ -121,7 +125,9 @@ def _deep_fail_with_few_known(view: View) -> Finding:
     behind = [lead.sign < 0 for lead in leads.values()]
     text = "; ".join(f"{method} against {rival} {lead}" for (method, rival), lead in leads.items())
     return Finding(
-        HOLDS if all(behind) else IN_PART if any(behind) else FAILS, f"at {last} novel classes of 26: {text}"
+        HOLDS if all(behind) else IN_PART if any(behind) else FAILS,
+        f"at {last} novel classes of 26: {text}",
+        f"behind in {sum(behind)} of {len(behind)} pairs",
     )
 
 
@@ -129,4 +135,4 @@ def _deep_fail_with_few_known(view: View) -> Finding:
 def _pbn_learns_from_few_known(view: View) -> Finding:
     """Ask whether, with five known classes or fewer, k-means in PBN's space is ahead of NCD k-means in the features."""
     lead = _share_lead(view, "PBN", "NCD k-means", at_least=26 - 5)
-    return Finding(by_sign(lead), f"five known letters or fewer: PBN {lead} points ahead")
+    return Finding(by_sign(lead), f"five known letters or fewer: PBN {lead} points ahead", lead.short)

@@ -52,4 +52,5 @@ def _tuned_clustering_overfits(view: View) -> Finding:
         outcome,
         f"{FULL_OPT} against KM PBN: {loss} points; with the clusters of the train rows, where the values were found: "
         f"{rest}, over {over(names)}",
+        f"{loss.short}; {rest.short} on the train rows",
     )

@@ -54,8 +54,10 @@ def leads_by(cell: Cell, rival: Cell, points: float, view: View) -> Finding:
     if lead.sign == 0:
         paper = paper_view()
         even_there = mean_of(paper.lead(cell, rival, d) for d in DATASETS).sign == 0
-        return Finding((HOLDS if even_there else IN_PART) if near else FAILS, text)
-    return Finding(FAILS if lead.sign != np.sign(points) else HOLDS if near else IN_PART, text)
+        outcome = (HOLDS if even_there else IN_PART) if near else FAILS
+    else:
+        outcome = FAILS if lead.sign != np.sign(points) else HOLDS if near else IN_PART
+    return Finding(outcome, text, lead.short)
 
 
 def mean_lead(cell: Cell, rival: Cell, points: float, view: View) -> tuple[Mean, float, str]:
@@ -75,7 +77,7 @@ def leads_only_by(cell: Cell, rival: Cell, points: float, view: View) -> Finding
     """Ask whether `cell` is ahead of `rival` by `points` only; a rival that is ahead itself is half of the claim."""
     lead, points, text = mean_lead(cell, rival, points, view)
     close = lead.sign >= 0 and abs(lead.value - points) <= view.tolerance
-    return Finding(HOLDS if close else IN_PART if lead.value < points else FAILS, text)
+    return Finding(HOLDS if close else IN_PART if lead.value < points else FAILS, text, lead.short)
 
 
 @rule
@@ -87,7 +89,7 @@ def averages(table: str, method: str, value: float, view: View) -> Finding:
     if len(names) < len(DATASETS):
         value = paper_view().average(table, method, names).value
         text += f"; the paper there: {value:.1f}"
-    return Finding(HOLDS if abs(ours - value) <= view.tolerance else FAILS, text)
+    return Finding(HOLDS if abs(ours - value) <= view.tolerance else FAILS, text, f"{ours:.1f} %")
 
 
 @rule
@@ -97,12 +99,12 @@ def has_best_average(table: str, method: str, rivals: Collection[str], view: Vie
     names = view.measured((table, m) for m in (method, *rivals))
     best_rival = max(rivals, key=lambda m: view.average(table, m, names).value)
     lead = mean_of(view.lead((table, method), (table, best_rival), d) for d in names)
-    outcome = by_sign(lead)
+    ours, next_best = (view.average(table, m, names).value for m in (method, best_rival))
     return Finding(
-        outcome,
-        f"{TABLES[table].metric}: {view.method(method)} {view.average(table, method, names).value:.1f}, "
-        f"next best {view.method(best_rival)} "
-        f"{view.average(table, best_rival, names).value:.1f}, difference {lead} over {over(names)}",
+        by_sign(lead),
+        f"{TABLES[table].metric}: {view.method(method)} {ours:.1f}, next best {view.method(best_rival)} "
+        f"{next_best:.1f}, difference {lead} over {over(names)}",
+        f"{ours:.1f} against {next_best:.1f}",
     )
 
 
@@ -130,6 +132,7 @@ def is_worse_on(cell: Cell, rivals: Collection[Cell], allowed: Collection[Cell] 
     return Finding(
         by_count(missed),
         f"{view.method(cell[1])} worse on {', '.join(shown) or 'none'} of {over(names)}; even in {even} comparisons",
+        f"worse on {len(worse)} of {len(names)}",
     )
 
 
@@ -153,7 +156,8 @@ def wins(table: str, method: str, rivals: Collection[str], at_least: int, view: 
             f"{view.method(method)} is the best on {len(won)} of {len(names)} data sets; the others decide"
         )
     text = f"{view.method(method)} is the best on {len(won)} of {over(names)}: {names_of(won)}"
-    return Finding(outcome(0), text + (f"; even with the best on {names_of(even)}" if even else ""))
+    text += f"; even with the best on {names_of(even)}" if even else ""
+    return Finding(outcome(0), text, f"best on {len(won)} of {len(names)}")
 
 
 @rule
@@ -164,7 +168,8 @@ def is_always_ahead(cell: Cell, rival: Cell, exceptions: int, view: View) -> Fin
     ahead = [d for d, lead in leads.items() if lead.sign > 0]
     others = ", ".join(f"{PAPER_NAME_OF[d]} ({lead})" for d, lead in leads.items() if d not in ahead)
     text = f"{view.method(cell[1])} ahead of {view.method(rival[1])} on {len(ahead)} of {over(names)}; not on: "
-    return Finding(by_count(len(names) - len(ahead) - exceptions), text + (others or "none"))
+    outcome = by_count(len(names) - len(ahead) - exceptions)
+    return Finding(outcome, text + (others or "none"), f"ahead on {len(ahead)} of {len(names)}")
 
 
 @rule
@@ -173,7 +178,7 @@ def beats(cell: Cell, rival: Cell, dataset: str, view: View) -> Finding:
     lead = view.lead(cell, rival, dataset)
     names = f"{view.method(cell[1])} {view.mean(*cell, dataset).value:.1f}, "
     names += f"{view.method(rival[1])} {view.mean(*rival, dataset).value:.1f}"
-    return Finding(by_sign(lead), f"{PAPER_NAME_OF[dataset]}: {names}, difference {lead}")
+    return Finding(by_sign(lead), f"{PAPER_NAME_OF[dataset]}: {names}, difference {lead}", lead.short)
 
 
 def all_of(*judges: Judge) -> Judge:
@@ -183,7 +188,7 @@ def all_of(*judges: Judge) -> Judge:
         findings = [part(view) for part in judges]
         outcomes = {f.outcome for f in findings}
         outcome = outcomes.pop() if len(outcomes) == 1 else IN_PART
-        return Finding(outcome, "; ".join(f.text for f in findings))
+        return Finding(outcome, "; ".join(f.text for f in findings), "; ".join(f.short for f in findings))
 
     return judge
 
@@ -193,9 +198,13 @@ def error_of_k(view: View, table: str, method: str, dataset: str) -> float:
     return view.mean(table, method, dataset, "estimated k").value - len(ncdlib.DATASETS[dataset].novel_classes)
 
 
-def far_estimates(view: View, table: str, method: str, datasets: Iterable[str]) -> tuple[list[str], str]:
-    """Return the data sets whose estimated number (median of the runs) is off by more than one class, and a text."""
+def far_estimates(view: View, table: str, method: str, datasets: Iterable[str]) -> tuple[list[str], str, float]:
+    """Return the data sets whose estimated number (median of the runs) is off by more than one class, in words as well.
+
+    The last is the mean error.
+    """
     errors = {d: error_of_k(view, table, method, d) for d in datasets}
     far = [d for d, e in errors.items() if abs(e) > 1]
     shown = ", ".join(f"{PAPER_NAME_OF[d]} ({errors[d]:+g})" for d in far) or "none"
-    return far, f"mean error {np.mean(np.abs(list(errors.values()))):.1f}, off by more than one on {shown}"
+    mean_error = float(np.mean(np.abs(list(errors.values()))))
+    return far, f"mean error {mean_error:.1f}, off by more than one on {shown}", mean_error

@@ -43,6 +43,11 @@ class Mean(NamedTuple):
         even = abs(self.value) <= max(STANDARD_ERRORS * self.se, SMALLEST_DIFFERENCE)
         return 0 if even else int(np.sign(self.value))
 
+    @property
+    def short(self) -> str:
+        """The value alone, with its sign."""
+        return f"{self.value:+.1f}"
+
     def __str__(self) -> str:
         return f"{self.value:+.1f} ± {self.se:.1f}"
 

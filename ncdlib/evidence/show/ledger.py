@@ -1,14 +1,16 @@
-"""The ledger of claims on a page: a list to unfold, filter and link to."""
+"""The ledger of claims on a page: a table to unfold, sort, filter and link to."""
 
 from __future__ import annotations
 
+import re
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ncdlib.evidence.claims import ALL_VIEWS, HOLDS, UNKNOWN, VERDICTS
+from ncdlib.evidence.claims import ALL_VIEWS, FAILS, HOLDS, IN_PART, UNKNOWN, VERDICTS
+from ncdlib.evidence.claims.claim import places_of
 from ncdlib.evidence.paper import CORRELATION, TABLES
 
 if TYPE_CHECKING:
@@ -18,14 +20,14 @@ SLIPS = "unreported.html#slips"  # claims that the paper's own figures answer
 
 
 def claims_html(claims: pd.DataFrame, *, filters: bool = False, open_first: bool = False) -> HTML:
-    """Show claims as a list to unfold: each with its verdict, the numbers behind it, and how to measure it again.
+    """Show claims as a table: the paper's number, ours, the verdict; each unfolds to its runs and how to measure again.
 
     Parameters
     ----------
     claims : DataFrame
         Rows of `ledger`.
     filters : bool
-        Put fields above the list that narrow it down (once on a page).
+        Put fields above the table that narrow it down (once on a page).
     open_first : bool
         Unfold the first claim.
 
@@ -34,43 +36,108 @@ def claims_html(claims: pd.DataFrame, *, filters: bool = False, open_first: bool
     >>> from ncdlib.evidence import ledger
     >>> from ncdlib.evidence.show import claims_html
     >>> page = claims_html(ledger().head(2), filters=True)
-    >>> page.data.count("<details")
+    >>> page.data.count("<tbody")
     2
     """
     from IPython.display import HTML
 
-    style = f"<style>\n{_file('ledger.css')}</style>"
-    cards = "".join(
-        _card(row, opened=open_first and i == 0, anchor=filters) for i, row in enumerate(claims.itertuples())
-    )
-    if not filters:
-        return HTML(f'{style}<div class="claims">{cards}</div>')
-    options = "".join(f'<option value="{v}">{v}</option>' for v in VERDICTS)
-    topics = dict.fromkeys(claims["chapter"])
-    chapters = "".join(f'<option value="{topic}">{_in_words(topic)}</option>' for topic in topics)
-    fields = (
-        '<div class="filters"><label>words <input name="text" type="search" autocomplete="off"></label>'
-        f'<label>verdict <select name="verdict"><option value="">all</option>{options}</select></label>'
-        f'<label>chapter <select name="chapter"><option value="">all</option>{chapters}</select></label>'
-        f'<span role="status">{len(claims)} claims</span></div>'
-    )
+    style = f"<style>\n{_file('verdicts.css')}{_file('ledger.css')}</style>"
     script = f"<script>\n{_file('ledger.js')}</script>"
-    return HTML(f'{style}<div class="claims" id="claims-ledger">{fields}{cards}</div>{script}')
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("claim", *_COLUMNS, "verdict"))
+    bodies = "".join(
+        _claim(row, opened=open_first and i == 0, anchor=filters) for i, row in enumerate(claims.itertuples())
+    )
+    table = f"<div><table><thead><tr>{head}</tr></thead>{bodies}</table></div>"
+    id_ = ' id="claims-ledger"' if filters else ""
+    return HTML(f'{style}<div class="claims"{id_}>{_fields(claims) if filters else ""}{table}</div>{script}')
 
 
 def _file(name: str) -> str:
     return files("ncdlib.evidence.show").joinpath(name).read_text(encoding="utf-8")
 
 
-def _in_words(chapter: str) -> str:
-    """Name a chapter by its topic; its number is the table of contents' affair."""
-    return chapter.replace("_", " ")
+def _fields(claims: pd.DataFrame) -> str:
+    """Make the fields of the filter, which the script shows and follows."""
+    places = sorted({place for row in claims.itertuples() for place in places_in_paper(row)}, key=_order_of_place)
+    choices = {
+        "verdict": {verdict: verdict for verdict in VERDICTS},
+        "chapter": {topic: _chapter(topic, "option") for topic in dict.fromkeys(claims["chapter"])},
+        "place": dict.fromkeys(places),
+    }
+    labels = {"place": "in the paper"}
+    selects = "".join(
+        f'<label>{labels.get(name, name)} <select name="{name}"><option value="">all</option>'
+        + "".join(
+            text if name == "chapter" else f'<option value="{escape(value)}">{escape(value)}</option>'
+            for value, text in options.items()
+        )
+        + "</select></label>"
+        for name, options in choices.items()
+    )
+    return (
+        '<div class="filters" hidden><label>words, or a &quot;phrase&quot; '
+        f'<input name="words" type="search" autocomplete="off"></label>{selects}'
+        f'<button type="button">show all</button><span role="status">{len(claims)} claims</span></div>'
+    )
+
+
+def _order_of_place(place: str) -> tuple:
+    """Sort tables, figures and algorithms before sections, and 2 before 10."""
+    kinds = ("Table", "Figure", "Algorithm", "Abstract", "Section", "Appendix")
+    kind, _, number = place.partition(" ")
+    rank = kinds.index(kind) if kind in kinds else len(kinds)
+    return rank, [int(part) for part in re.findall(r"\d+", number)], number
+
+
+def places_in_paper(row) -> list[str]:
+    """List where the paper makes a claim, or what of the paper it is about: sections, tables, figures, algorithms.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence import ledger
+    >>> from ncdlib.evidence.show.ledger import places_in_paper
+    >>> places_in_paper(next(ledger().itertuples()))
+    ['Section 7.2.1', 'Table 3', 'Algorithm 2']
+    """
+    about = [name for name in row.about.split(", ") if name.startswith("Algorithm")]
+    return [*dict.fromkeys([*places_of(row.place), *about])]
+
+
+def place_anchor(place: str) -> str:
+    """Return the anchor of a table, figure, algorithm or section on the map of the paper.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.show.ledger import place_anchor
+    >>> place_anchor("Section 7.2.1")
+    'map-section-7-2-1'
+    """
+    return "map-" + re.sub(r"[^a-z0-9]+", "-", place.lower()).strip("-")
+
+
+def _chapter(topic: str, tag: str = "span") -> str:
+    """Name a chapter by its topic, in a way that the book puts its number there (`book/_ext/claims_in_text.py`)."""
+    value = f' value="{topic}"' if tag == "option" else ""
+    return f'<{tag}{value} class="chapter-by-topic">chapter “{topic.replace("_", " ")}”</{tag}>'
+
+
+def verdict_class(verdict: str) -> str:
+    """Return the class that gives a verdict its colour, in `verdicts.css`.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.show.ledger import verdict_class
+    >>> verdict_class("holds in part")
+    'holds-in-part'
+    """
+    return verdict.replace(" ", "-")
 
 
 def _badge(verdict: str) -> str:
-    return f'<span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
+    return f'<span class="verdict {verdict_class(verdict)}">{verdict}</span>'
 
 
+_COLUMNS = ("paper", "published", "searched")
 _VIEW_NAMES = {
     "published": "ours, published hyperparameters",
     "searched": "ours, own search",
@@ -78,39 +145,63 @@ _VIEW_NAMES = {
 }
 
 
-def _card(row, opened: bool, anchor: bool) -> str:
-    lines = []
+def _claim(row, opened: bool, anchor: bool) -> str:
+    """Make two rows of a claim: what is seen at a glance, and what it unfolds to."""
+    id_ = f' id="claim-{row.id}"' if anchor else ""
+    places = escape("|".join(places_in_paper(row)))
+    cells = "".join(_glance(name, getattr(row, f"{name}_verdict"), getattr(row, f"{name}_short")) for name in _COLUMNS)
+    lines = "".join(f"<dt>{name}</dt>\n<dd>{text}</dd>\n" for name, text in _numbers(row) + _ways(row, anchor))
+    return (
+        f'<tbody{id_} data-verdict="{row.verdict}" data-chapter="{row.chapter}" data-places="{places}"'
+        f"{' data-open' if opened else ''}>"
+        f'<tr><th scope="row"><span class="says">{escape(row.claim)}</span> <small>({escape(row.place)})</small></th>\n'
+        f'{cells}<td data-label="verdict" data-sort="{VERDICTS.index(row.verdict)}">{_badge(row.verdict)}</td></tr>\n'
+        f'<tr class="more"><td colspan="{len(_COLUMNS) + 2}"><dl>{lines}</dl></td></tr></tbody>'
+    )
+
+
+def _glance(column: str, outcome: str, short: str) -> str:
+    """Make a cell: the number that tells most, and by a sign what it says about the claim; a dash without an answer."""
+    number = re.search(r"[-+]?\d+(\.\d+)?", short)
+    sort = number[0] if number else ""
+    sign = f'<span class="sign {verdict_class(outcome)}"><span>{outcome}: </span></span> ' if outcome else ""
+    return f'<td data-label="{column}" data-sort="{sort}">{sign}{escape(short) or "–"}</td>\n'
+
+
+def _numbers(row) -> list[tuple[str, str]]:
+    """List the answers with their numbers, and what is missing."""
     if row.paper_verdict:
-        lines.append(("the paper's own tables", _badge(row.paper_verdict) + escape(row.paper)))
+        lines = [("the paper's own tables", _badge(row.paper_verdict) + " " + escape(row.paper))]
     else:
-        lines.append(("the paper", escape(row.paper)))
+        lines = [("the paper", escape(row.paper))]
     for name in ALL_VIEWS:
-        if getattr(row, f"{name}_verdict"):
-            lines.append((_VIEW_NAMES[name], _badge(getattr(row, f"{name}_verdict")) + escape(getattr(row, name))))
+        if outcome := getattr(row, f"{name}_verdict"):
+            lines.append((_VIEW_NAMES[name], _badge(outcome) + " " + escape(getattr(row, name))))
     if row.cells and row.without_variants not in (row.verdict, UNKNOWN):
         lines.append(("without Human and Census", _badge(row.without_variants)))
-    for name, text in (("still missing", row.missing), ("data", row.caveat)):
-        if text:
-            lines.append((name, escape(text)))
+    return lines + [(name, escape(text)) for name, text in (("missing", row.missing), ("data", row.caveat)) if text]
+
+
+def _ways(row, anchor: bool) -> list[tuple[str, str]]:
+    """List where to go from a claim: the paper, its runs, the commands that measure it again, its address."""
+    lines = []
     if row.cells:
         tables = dict.fromkeys(cell.split(" / ")[0] for cell in row.cells.split("; "))
         lines.append(("measured in", ", ".join(_link(table) for table in tables)))
         lines.append(("measure it again", "<br>".join(f"<code>{escape(c)}</code>" for c in _commands(row.cells))))
     else:
-        lines.append(("checked in", f'<a href="{SLIPS}">chapter “{_in_words(row.chapter)}”</a>'))
-    if not anchor:
-        lines.append(("in the ledger", f'<a href="claims.html#claim-{row.id}">{row.id}</a>'))
-    rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in lines)
-    id_ = f' id="claim-{row.id}"' if anchor else ""
-    return (
-        f'<details{id_} data-verdict="{row.verdict}" data-chapter="{row.chapter}"{" open" if opened else ""}>'
-        f"<summary>{_badge(row.verdict)}{escape(row.claim)} <small>({escape(row.place)})</small></summary>"
-        f"<dl>{rows}</dl></details>"
-    )
+        lines.append(("checked in", f'<a href="{SLIPS}">{_chapter(row.chapter)}</a>'))
+    on_map = (f'<a href="paper_map.html#{place_anchor(place)}">{escape(place)}</a>' for place in places_in_paper(row))
+    lines.append(("on the map of the paper", ", ".join(on_map)))
+    other = [name for name in row.about.split(", ") if name and not name.startswith("Algorithm")]
+    if other:
+        lines.append(("about", escape(", ".join(other))))
+    name = "its address" if anchor else "in the ledger"
+    return [*lines, (name, f'<a href="claims.html#claim-{row.id}">claim-{row.id}</a>')]
 
 
 def _link(table: str) -> str:
-    chapter = f"chapter “{_in_words(TABLES[table].chapter)}”"
+    chapter = _chapter(TABLES[table].chapter)
     label = ", ".join(filter(None, (TABLES[table].number, chapter)))
     return f'<a href="{TABLES[table].page}">{label}</a>'
 
@@ -148,6 +239,17 @@ def count_of_verdicts(claims: pd.DataFrame) -> str:
     '2 hold, 1 does not hold'
     """
     counts = claims["verdict"].value_counts()
-    plural = {HOLDS: "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
-    parts = [f"{counts[v]} {v if counts[v] == 1 else plural.get(v, v)}" for v in VERDICTS if v in counts]
-    return ", ".join(parts)
+    return ", ".join(count_with_verdict(counts[v], v) for v in VERDICTS if v in counts)
+
+
+def count_with_verdict(n: int, verdict: str) -> str:
+    """Say that so many claims got a verdict.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.show.ledger import count_with_verdict
+    >>> count_with_verdict(1, "does not hold"), count_with_verdict(2, "does not hold")
+    ('1 does not hold', '2 do not hold')
+    """
+    plural = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold"}
+    return f"{n} {verdict if n == 1 else plural.get(verdict, verdict)}"
