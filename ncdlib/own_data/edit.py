@@ -239,7 +239,7 @@ def _with_labels(found: Discovery, labels: NDArray[np.int64], names: dict[int, s
     )
     before = {profile.cluster: profile for profile in found.profiles}
     profiles = []
-    for profile in describe(labels, [], rows):
+    for profile in describe(labels, [], {}, rows):  # what a person made has no measured confidence
         if profile.cluster in names:
             profiles.append(replace(profile, name=names[profile.cluster]))
         elif profile.cluster in before:
