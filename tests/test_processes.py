@@ -29,7 +29,15 @@ def test_workers_are_deaf_to_ctrl_c_and_this_process_is_not():
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_ctrl_c_while_workers_are_started_arrives_afterwards():
+@pytest.fixture
+def listening():
+    """Hear Ctrl-C also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_while_workers_are_started_arrives_afterwards(listening):
     reached = False
     with pytest.raises(KeyboardInterrupt), _ctrl_c_held_back():
         os.kill(os.getpid(), signal.SIGINT)
