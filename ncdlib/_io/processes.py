@@ -16,6 +16,8 @@ from typing import Any
 from joblib import Parallel
 from threadpoolctl import threadpool_limits
 
+POOL_THREAD = "ExecutorManagerThread"  # of joblib's loky
+
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -64,6 +66,7 @@ def as_they_come(jobs: Iterable[Any], n_jobs: int | None, **options: Any) -> Ite
     ...     sorted(results)
     [0, 1, 2]
     """
+    hook = threading.excepthook
     try:
         with ExitStack() as stack:
             with _ctrl_c_held_back():
@@ -71,11 +74,26 @@ def as_they_come(jobs: Iterable[Any], n_jobs: int | None, **options: Any) -> Ite
                 # After an exception, also one that was held back: workers stop now, not when nobody refers to the
                 # generator any more.
                 stack.enter_context(closing(results))
+                stack.push(_quiet_the_pool)
             yield results
     except BaseException:
         # The pool's semaphores go now, too: freed while the interpreter ends, they may be reported as leaked.
         gc.collect()
+        for thread in _pool_threads():
+            thread.join(timeout=5)
+        threading.excepthook = hook
         raise
+
+
+def _pool_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(POOL_THREAD)]
+
+
+def _quiet_the_pool(kind: type[BaseException] | None, *_: Any) -> None:
+    """Before a pool is stopped in the middle: its own thread may miss the work that is being taken from it."""
+    if kind is not None:
+        hook = threading.excepthook
+        threading.excepthook = lambda failed: None if failed.thread.name.startswith(POOL_THREAD) else hook(failed)
 
 
 @contextmanager
