@@ -172,7 +172,14 @@ class Standing:
 
 @dataclass(frozen=True)
 class Statement:
-    """Something we say of our own methods, and the function that judges it in each setting."""
+    """Something we say of our own methods, and the function that judges it in each setting.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.beside_peers import STATEMENTS
+    >>> STATEMENTS[0].id
+    'ahead-of-pbn-printed'
+    """
 
     id: str
     says: str
