@@ -45,6 +45,13 @@ def verify(
         params_from, metric, runs, paper, stored, now (percent, or a number of classes), same: whether every run gave
         what is stored, to the digits stored; None where not all of them are stored. ``attrs["source"]`` says which data
         it was.
+
+    Examples
+    --------
+    >>> from ncdlib.evidence.verify import verify
+    >>> cell = verify("Table 3", "pendigits", "k-means", runs=1)
+    >>> cell.columns.tolist()
+    ['params_from', 'metric', 'runs', 'paper', 'stored', 'now', 'same']
     """
     table = table_label(table)
     cells = _cells(table, dataset, method, variant)
