@@ -42,6 +42,13 @@ class Applied:
         The number of rows with each label.
     notes : list of str
         What should be known, such as a drift.
+
+    Examples
+    --------
+    >>> from collections import Counter
+    >>> from ncdlib.own_data.apply_file import Applied
+    >>> Applied(3, Counter({"grass": 2, "neither": 1}), []).sizes.most_common(1)
+    [('grass', 2)]
     """
 
     n_rows: int

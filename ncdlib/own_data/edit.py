@@ -44,6 +44,14 @@ class Edit:
         The new name that was given.
     pieces : int
         Into how many a class was split.
+
+    Examples
+    --------
+    >>> from ncdlib import discover, make_ncd_blobs
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> found = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False)
+    >>> [(entry.action, entry.name) for entry in found.rename("new 1", "stains").edits]
+    [('rename', 'stains')]
     """
 
     when: str

@@ -44,6 +44,14 @@ class KnownOrNew:
     p_value : float
         Of the hypothesis that no row is of a new class. It allows for known classes that are more or less frequent
         among the unlabelled rows, not for known classes that have changed.
+
+    Examples
+    --------
+    >>> from ncdlib import discover, make_ncd_blobs
+    >>> problem = make_ncd_blobs(random_state=0)
+    >>> told = discover(problem.X, problem.y, method="ncd_kmeans", verbose=False).known_or_new
+    >>> told.share < 0.1, told.p_value < 0.01
+    (True, True)
     """
 
     p_known: NDArray[np.float64]

@@ -52,7 +52,15 @@ def best_trials(means: NDArray, among: NDArray, n: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Vote:
-    """The number of classes that most of the good trials count."""
+    """The number of classes that most of the good trials count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ncdlib.selection.race import Vote
+    >>> Vote(3, {3: 2, 4: 1}, np.array([3, 4, 3])).agrees.tolist()
+    [True, False, True]
+    """
 
     n_clusters: int
     votes: dict[int, int]  # by number of classes, over the good trials
@@ -104,6 +112,14 @@ def chance_to_be_best(scores: NDArray, n_seeds: NDArray, eligible: NDArray) -> N
 
     A redraw takes folds with replacement, the same for all trials, and in each fold one seed at random of those that
     judge the trial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ncdlib.selection.race import chance_to_be_best
+    >>> scores = np.array([[[0.9], [0.8]], [[0.5], [0.4]]])  # two trials, two folds, one seed
+    >>> chance_to_be_best(scores, np.array([1, 1]), np.array([True, True])).tolist()
+    [1.0, 0.0]
     """
     chances = np.zeros(len(scores))
     complete = eligible & np.isfinite(judged(scores, n_seeds)).all(axis=1)
